@@ -10,11 +10,13 @@ from pathlib import Path
 import msgspec
 
 from replication_lab import replication
+from replication_lab.model import gtid
 from replication_lab.model.errors import LabError
 from replication_lab.world import files
 from replication_lab.world.docker import leftovers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Backlog, Replica
 
 # A server that is about to be ended may be frozen.
@@ -59,6 +61,14 @@ def _noted(lab: Lab, node: str, left: Backlog | None) -> Backlog | None:
 
 def _keep(lab: Lab, node: str) -> None:
     files.write_whole(_file(lab), msgspec.json.encode(_kept(lab) | {node: gtids(lab, node)}))
+
+
+def comes_again(lab: Lab, source: str, node: str) -> bool:
+    """Return whether a source answers and has all that a replica has received, so that it can send it again."""
+    if not lab.node(source).answers_soon():
+        return False
+    server = lab.node(source).server()
+    return not server.dialect.gtids or not gtid.beyond(gtids(lab, node), BinaryLog(server).gtids())
 
 
 def keep_of_ending(lab: Lab, nodes: list[str]) -> None:

@@ -120,6 +120,10 @@ class Replica:
         others = [row for row in rows if "waiting for" not in (row["STATE"] or "").lower() or "relay" in row["STATE"]]
         return next(iter(appliers or others), {})
 
+    def receives(self) -> bool:
+        """Return whether the receiver runs; it may be waiting for its source."""
+        return self._status_row().get(self.server.dialect.columns.io, "No") != "No"
+
     def received(self) -> str:
         """Return the GTIDs of the whole transactions that the receiver has written to the relay log."""
         return self._received(self._status_row())
@@ -224,7 +228,7 @@ class Replica:
     def _drain(self) -> None:
         """Apply what was received, then stop; LabError, and nothing is changed, if that is not possible."""
         self._refuse_backlog()
-        receives = self._status_row().get(self.server.dialect.columns.io) != "No"
+        receives = self.receives()
         self.server.execute(self.server.dialect.stop_io)
         try:
             # Once more, for what came until the receiver stopped.
