@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.cli import output
+from replication_lab.model import gtid
 from replication_lab.model.errors import LabError
-from replication_lab.replication import failover
-from replication_lab.world import catalogue, clock
+from replication_lab.replication import failover, fence
+from replication_lab.world import catalogue, clock, lab_files
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
-from replication_lab.world.mysql.replica import Replica, ReplicaStatus
+from replication_lab.world.mysql.replica import Backlog, Progress, Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync
 from rich.console import Console
 
@@ -28,9 +29,13 @@ class Node:
     port: int | None = None
     silent: bool = False
     read_only: bool = True
-    # What it has received and not applied, and what ends the wait for that.
-    applies: str = ""
+    # What it has received, whether it applies that, and what ends the wait for that.
+    got: str = ""
+    applying: bool = True
     stuck: BaseException | None = None
+    # Commits that wait keep a server from becoming read-only.
+    waits: bool = False
+    container: str = "running"
     told: list = field(default_factory=list)
     dialect = dialects()["mariadb"]
 
@@ -42,6 +47,15 @@ class Node:
         self._answer()
         return "fake"
 
+    def within(self, _seconds):
+        return self
+
+    def close(self):
+        """Do nothing: there is no connection."""
+
+    def execute(self, statement):
+        self._answer()
+
     def gtids(self):
         self._answer()
         return self.has
@@ -51,10 +65,23 @@ class Node:
 
     def replication(self):
         self._answer()
-        return self.port and ReplicaStatus(True, True, "toxiproxy", self.port, "", 0)
+        return self.port and ReplicaStatus(True, self.applying, "toxiproxy", self.port, "", 0)
+
+    def received(self):
+        self._answer()
+        return self.got
+
+    def backlog(self, kept=""):
+        missing = gtid.beyond(f"{self.got},{kept}", self.has)
+        return Backlog(missing, "the applier is stopped; ", ("START SLAVE SQL_THREAD",)) if missing else None
+
+    def progress(self):
+        """Return None: nothing moves."""
 
     def set_global(self, **settings):
         self._answer()
+        if self.waits:
+            raise LabError("lock wait timeout", "a successful statement")
         self.told.append(settings)
         self.read_only = bool(settings.get("read_only", self.read_only))
 
@@ -65,14 +92,11 @@ class Node:
     def set_semisync(self, enabled):
         self.told.append(f"semi-sync {enabled}")
 
-    def stop_following(self):
-        self.told.append("stop following")
+    def stop_following(self, lose=False):
+        self.told.append("discard" if lose and self.backlog() else "stop following")
         if self.stuck:
             raise self.stuck
-        self.port, self.has, self.applies = None, self.applies or self.has, ""
-
-    def has_applied_all(self):
-        return not self.applies
+        self.port, self.got = None, ""
 
     def follow(self, host, port):
         self.told.append(("follow", port))
@@ -93,8 +117,9 @@ class Node:
 
 @pytest.fixture(autouse=True)
 def nodes_answer(monkeypatch):
-    same = ("stop_following", "has_applied_all", "follow", "resume", "wait_for")
-    let_the_server_answer(monkeypatch, Replica, status="replication", **dict(zip(same, same, strict=True)))
+    same = ("received", "backlog", "progress", "stop_following", "follow", "resume", "wait_for")
+    others = {"status": "replication", "settled": "backlog"}
+    let_the_server_answer(monkeypatch, Replica, **others, **dict(zip(same, same, strict=True)))
     let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", enable_semisync_replica="enable_semisync_replica")
     let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", reset_gtids_to="reset_gtids_to")
 
@@ -137,6 +162,24 @@ class Standing(LabOfNames):
             return bool(self.nodes[node].version())
         return False
 
+    def answers_soon(self, node):
+        return self.state_of(node)[0] == "running" and self.answers(node)
+
+    def state_of(self, node):
+        return self.nodes[node].container, 0
+
+    def kill(self, node):
+        self.nodes[node].told.append("killed")
+        self.nodes[node].container = "exited"
+
+    def start_again(self, node):
+        self.nodes[node].told.append("started")
+        self.nodes[node].container, self.nodes[node].waits = "running", False
+        self.nodes[node].read_only = any(b"read_only = 1" in text for text in self.files.values())
+
+    def text_of(self, node, path):
+        return self.files.get((node, path), b"").decode()
+
     def link(self, name):
         return SimpleNamespace(add=lambda body: self.toxiproxy.add(name, body))
 
@@ -148,8 +191,10 @@ class Standing(LabOfNames):
 
 
 @pytest.fixture
-def lab(monkeypatch):
+def lab(monkeypatch, tmp_path):
     """Return a source, a far and a near replica; every wait ends at once."""
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(clock, "wait_while_changing", lambda look, *_: look())
 
     def wait_until(condition, what, seconds, every=0.05, hint=""):
         if not (found := condition()):
@@ -185,7 +230,7 @@ def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
     assert lab.nodes["far"].told == ["stop following", ("follow", port)]
     assert ("near-far", "wan-85ms-down") in lab.toxiproxy.toxics
     assert lab.nodes["source"].told == [{"read_only": 1}]
-    assert b"read_only = 1" in lab.files["source", failover.FENCES[0]]
+    assert b"read_only = 1" in lab.files["source", fence.FENCES[0]]
     assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
 
 
@@ -204,16 +249,100 @@ def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
     assert as_replica == ["--read-only=1", f"--loose-{waiting}_enabled=0", f"--loose-{acknowledging}_enabled=1"]
 
 
-def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused):
-    """With what it lacks; the fence is taken down again."""
+def untouched(lab):
+    return not any(node.told for node in lab.nodes.values()) and set(lab.files.values()) <= {b""}
+
+
+def test_a_replica_that_is_behind_is_refused_before_anything_is_changed(lab, refused):
+    """With what it lacks."""
     lab.nodes["source"].has = "0-1-12"
     error = refused(failover.failover, lab, "near")
 
     assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
     assert "--allow-data-loss" in error.next_step
+    assert untouched(lab)
+
+
+def test_what_is_committed_until_the_fence_stands_is_missed_too(lab, refused, monkeypatch):
+    """The fence is taken down again."""
+    close = fence.Fence.close
+
+    def commit_first(self, before_restart):
+        lab.nodes["source"].has = "0-1-11"
+        close(self, before_restart)
+
+    monkeypatch.setattr(fence.Fence, "close", commit_first)
+
+    assert "source has 1 transaction: 0-1-11" in refused(failover.failover, lab, "near").found
     assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
     assert set(lab.files.values()) == {b""}
     assert lab.nodes["near"].told == []
+
+
+def test_what_a_replica_has_received_and_not_applied_keeps_it_from_being_promoted(lab, refused):
+    """With the count, the cause and the statement that applies it; nothing is changed."""
+    lab.nodes["near"].got, lab.nodes["near"].applying = "0-1-12", False
+    lab.nodes["source"].silent = True
+    error = refused(failover.failover, lab, "near")
+
+    assert "the applier is stopped; 2 transactions received and not applied: 0-1-11 to 0-1-12" in error.found
+    assert './lab sql near -e "START SLAVE SQL_THREAD"; or ./lab failover near --allow-data-loss' in error.next_step
+    assert untouched(lab)
+
+
+def test_what_was_received_is_kept_in_mind_when_its_relay_log_is_gone(lab, refused):
+    """A second failover is refused like the first, until it is applied; one with loss counts it and ends that."""
+    lab.nodes["source"].silent = True
+    lab.nodes["near"].got = "0-1-12"
+    refused(failover.failover, lab, "near")
+    lab.nodes["near"].got = ""
+
+    assert "2 transactions received and not applied" in refused(failover.failover, lab, "near").found
+    done = failover.failover(lab, "near", allow_data_loss=True)
+    assert (done.lost, "0-1-11 to 0-1-12" in done.lacks) == (2, True)
+    assert not list(lab_files.FOLDER.glob(f"*{lab_files.RECEIVED}"))
+
+
+def test_a_loss_is_counted_once_though_several_nodes_have_it(lab):
+    """The source and a replica have the same two transactions, one of which the new source has received."""
+    lab.nodes["near"].got = "0-1-11"
+    lab.nodes["source"].has = lab.nodes["far"].has = "0-1-12"
+
+    assert failover.failover(lab, "near", allow_data_loss=True).lost == 2
+
+
+@pytest.mark.parametrize(("waits", "container"), [(True, "running"), (False, "paused")])
+def test_a_source_whose_commits_wait_or_that_is_frozen_is_killed_and_started_as_read_only(lab, waits, container):
+    """A dead process confirms no commit; the fence is in its files before it starts again."""
+    source = lab.nodes["source"]
+    source.waits, source.container = waits, container
+    done = failover.failover(lab, "near")
+
+    assert source.told == ["killed", "started"] and source.read_only
+    assert "source" in done.fenced and "killed and starts again as read-only" in done.fenced
+    said = io.StringIO()
+    output.promoted(Console(file=said, width=140), done)
+    assert done.fenced in said.getvalue()
+
+
+def test_a_commit_that_waits_and_that_no_replica_has_received_is_not_given_up(lab, refused, monkeypatch):
+    """MySQL does not count it as executed; the source's log is longer than what the replica has received."""
+    lab.nodes["source"].waits = True
+    monkeypatch.setattr(Node, "progress", lambda self: Progress(("bin.1", 100), ("bin.1", 100), "", None))
+    monkeypatch.setattr(BinaryLog, "end", lambda self: ("bin.1", 200))
+
+    assert "commits wait on source, and near has not received them" in refused(failover.failover, lab, "near").found
+    assert "killed" not in lab.nodes["source"].told
+    assert "killed" in failover.failover(lab, "near", allow_data_loss=True).fenced
+
+
+def test_a_relay_that_was_read_only_before_stays_so_when_a_failover_is_refused(refused, lab):
+    """Its leaf would have been promoted; the fence takes back only what it has set."""
+    chain = Standing("chain")
+    chain.nodes["leaf"].stuck = LabError("its applier has stopped", "one that runs")
+    refused(failover.failover, chain, "leaf")
+
+    assert chain.nodes["relay"].read_only
 
 
 @pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "one that runs"), KeyboardInterrupt()])
@@ -259,12 +388,16 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
 
 
 def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
-    """The new source may lack it; once it is applied, that replica is ahead."""
-    lab.nodes["far"].applies = "0-1-11"
+    """The new source lacks it; that replica stays as it is, until its own transactions are discarded on request."""
+    lab.nodes["far"].got = "0-1-11"
     error = refused(failover.failover, lab, "near")
 
-    assert "near is behind: far has received transactions that it has not applied yet" in error.found
-    assert failover.failover(lab, "near", allow_data_loss=True).ahead == {"far": "1 transaction: 0-1-11"}
+    assert "near is behind: far has 1 transaction: 0-1-11" in error.found
+    done = failover.failover(lab, "near", allow_data_loss=True)
+    assert done.left == {"far": "the applier is stopped; 1 transaction received and not applied: 0-1-11"}
+    assert lab.nodes["far"].told == [], "its relay log would be gone"
+    assert "far has 1 transaction: 0-1-11" in refused(failover.rejoin, lab, "far").found
+    assert lab.nodes["far"].told == []
 
 
 def test_a_replica_that_cannot_be_repointed_is_named(lab):

@@ -144,15 +144,16 @@ def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
 
 def promoted(out: Console, done: "Promoted") -> None:
     out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
+    out.print(f"  fence: {done.fenced}", markup=False)
     if done.repointed:
         out.print(f"  repointed: {', '.join(done.repointed)}")
     if done.lacks:
-        out.print(f"  lost: {done.lacks}")
+        out.print(f"  lost: {done.lost} transaction{'s' if done.lost != 1 else ''}: {done.lacks}", markup=False)
     for name, errant in done.ahead.items():
         out.print(f"  {name} was not repointed: it has {errant}, which {done.source} lacks")
         out.print(f"    to discard them: ./lab rejoin {name} --discard-errant")
     for name, why in done.left.items():
-        out.print(f"  {name} was not repointed: {why}")
+        out.print(f"  {name} was not repointed: {why}", markup=False)
         out.print(f"    once it is repaired: ./lab rejoin {name}")
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 

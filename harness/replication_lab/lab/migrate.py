@@ -13,6 +13,7 @@ from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.storage import Storage
+from replication_lab.replication import received
 from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
@@ -53,6 +54,7 @@ class Migrated(msgspec.Struct, frozen=True):
 def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
     """Move a replica's data to other storage, or resume an interrupted migration."""
     _refuse_options(lab, node)
+    _refuse_loss(lab, node)
     plan = _plan(lab, node, storage)
     steps = Steps(lab, plan, tell)
     if not steps.is_switched():
@@ -76,6 +78,22 @@ def _refuse_options(lab: Lab, node: str) -> None:
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
             "a node that was started without them",
             f"./lab show --lab {lab.name}",
+        )
+
+
+def _refuse_loss(lab: Lab, node: str) -> None:
+    """Raise LabError if the node has received what it has not applied and its source does not have.
+
+    Its server starts again, which deletes the relay log on MariaDB; the source then sends the transactions again.
+    """
+    if lab.node(node).state()[0] != "running":
+        return
+    left, source = received.backlog(lab, node), lab.topology.source.name
+    if left and not received.comes_again(lab, source, node):
+        raise LabError(
+            f"{node}: {left}",
+            f"a replica that has applied all, or a source that sends it again ({source})",
+            left.remedy(node) or f"./lab start {source}",
         )
 
 

@@ -8,7 +8,8 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
-from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear
+from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, sql_files, start_options
 from replication_lab.model.errors import LabError
@@ -332,10 +333,36 @@ def refuse_other_user(name: str, marks: Iterable[str]) -> None:
 
 
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
-    """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
+    """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result.
+
+    A link whose far end does not answer cannot be measured: its proof says so, and that its proxy lists the toxic.
+    """
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
     packet_ability.refuse_unable(found.items(), [lab.topology])
-    return at_once.of_each(lambda link: _prove_link(lab, link, found[link], in_use=True), found)
+    return at_once.of_each(lambda link: _change_link(lab, link, found[link]), found)
+
+
+def _change_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    running = lab.link(link)
+    end = running.model.server
+    if _can_answer(running, end):
+        return _prove_link(lab, link, toxic, in_use=True)
+    put(running, toxic)
+    listed, asked = {found["name"] for found in running.toxics()}, {body.name for body in toxic.bodies}
+    said = f"its proxy lists {', '.join(sorted(listed)) or 'no toxic'}"
+    # The packets of a burst are counted by the kernel rules, whether or not the far end gets them.
+    on_packets, acts = realised_packets(toxic, running) if toxic.of_packets else ("", True)
+    unknown = f"not verified: {end} does not answer" if toxic.of_streams.bodies or not toxic.bodies else ""
+    found = "; ".join(part for part in (said, on_packets, unknown) if part)
+    return Proof(f"link {running.name} is {toxic.name}", found, listed == asked and acts)
+
+
+def _can_answer(link: RunningLink, end: str) -> bool:
+    """Return whether a link's far end can answer a ping; True for one that is no node."""
+    if end not in {node.name for node in link.lab.topology.nodes}:
+        return True
+    node = link.lab.node(end)
+    return node.state()[0] == "running" if link.model.echoes else node.answers_soon()
 
 
 def known_toxic(name: str) -> Toxic:

@@ -235,16 +235,18 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
                 with suppress(LabError):
                     drbd.primary(self.lab).tell("remount")
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str) -> str:
         """Make a machine primary; power it on first if it is off, before its peer, which could outdate its data."""
         self._old = [old for old in self.names if old != name]
         was_off = self.lab.node(name).state()[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
         drbd_roles.promote(self.lab, name, allow_data_loss=was_off)
+        return ""
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:
+    def take_over(self, name: str, allow_data_loss: bool) -> str:
         drbd_roles.promote(self.lab, name, allow_data_loss)
+        return ""
 
     def take_back(self, name: str, discard_errant: bool) -> None:
         if discard_errant and drbd.Peer(self.lab, name).status().split_brain:

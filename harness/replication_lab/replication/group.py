@@ -171,8 +171,9 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:  # noqa: ARG002 - a group loses nothing by it
+    def take_over(self, name: str, allow_data_loss: bool) -> str:  # noqa: ARG002 - a group loses nothing by it
         self.let_serve(name)
+        return ""
 
     def let_serve(self, name: str) -> None:
         """Make this node the primary, as an operator would."""

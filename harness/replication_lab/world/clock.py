@@ -88,6 +88,20 @@ def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, e
     return attempts(answer)
 
 
+def wait_while_changing(look: Callable[[], tuple[bool, str]], seconds: float, still_seconds: float) -> None:
+    """Wait until `look` says that it is done, at most `seconds`, or until its state has been the same for a while.
+
+    `look` returns whether it is done, and the state in words.
+    """
+    began = since = timer()
+    done, state = look()
+    while not done and timer() - began < seconds and timer() - since < still_seconds:
+        pause(0.05)
+        done, now_ = look()
+        if now_ != state:
+            state, since = now_, timer()
+
+
 def _found(answer: Found | None) -> Found:
     if not answer:
         raise TryAgain

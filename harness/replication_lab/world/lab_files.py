@@ -10,10 +10,11 @@ from replication_lab.world import places
 from replication_lab.world.files import read_own
 
 FOLDER = places.KEPT / "labs"
-# The settings with which Compose was called, what was proved, an attachment, and the files for Compose.
-SETTINGS, STATE, ATTACHED = ".env", ".json", ".attached"
+# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment, and the
+# files for Compose.
+SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
 SUFFIXES = (
-    *(SETTINGS, STATE, ATTACHED),
+    *(SETTINGS, STATE, RECEIVED, ATTACHED),
     *(".servers.yaml", ".storage.yaml", ".storage.next.yaml", ".override.yaml", ".migration.json"),
 )
 # One file for each view of a lab, with the number of its process.

@@ -5,7 +5,7 @@ import io
 import socket
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from replication_lab.world.mysql.server import Server
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
-STOP_SECONDS = 30
+STOP_SECONDS, SOON_SECONDS = 30, 2
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
 
@@ -264,6 +264,14 @@ class Node(Service):
             return bool(self.server().version())
         except LabError:
             return False
+
+    def answers_soon(self) -> bool:
+        """Return whether its container runs and its server answers within SOON_SECONDS; a frozen one does not."""
+        if self.state()[0] != "running":
+            return False
+        with suppress(LabError), closing(self.server().within(SOON_SECONDS)) as server:
+            return bool(server.version())
+        return False
 
     @property
     def dialect(self) -> Dialect:

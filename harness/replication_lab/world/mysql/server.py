@@ -37,6 +37,7 @@ class Server:
     ):
         self.name, self.address, self.dialect = name, address, dialect
         self.passwords, self._user, self._encrypted = passwords, user, encrypted
+        self._answer_seconds: float = ANSWER_SECONDS
         self._connection: pymysql.Connection | None = None
         self._lock = threading.RLock()
 
@@ -86,6 +87,12 @@ class Server:
         """Return the same server with a connection of its own."""
         return self.at(self.address)
 
+    def within(self, seconds: float) -> "Server":
+        """Return the same server with a connection of its own, on which each answer has to come within this time."""
+        other = self.another()
+        other._answer_seconds = seconds
+        return other
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
@@ -109,7 +116,7 @@ class Server:
 
     def _ask(self, sql: str) -> list[dict[str, Any]]:
         if self._connection is None:
-            self._connection = self.connect()
+            self._connection = self.connect(answer_seconds=self._answer_seconds)
         with self._connection.cursor(pymysql.cursors.DictCursor) as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
