@@ -1,5 +1,6 @@
 """Does no text from elsewhere - a record, a server, a log, a file's name - do anything to the terminal?"""
 
+import io
 import json
 import re
 import signal
@@ -15,6 +16,9 @@ from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.cli import console
 from replication_lab.model.errors import LabError
+from replication_lab.model.visible import visible
+from replication_lab.world.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -165,6 +169,23 @@ def test_no_way_of_printing_lets_a_character_through(act, capsys, monkeypatch):
 
     assert OBEYED.findall(said.out + said.err) == []
     assert "\\u001b]0;owned" in said.out + said.err
+
+
+def test_the_colours_and_movements_of_the_lab_itself_arrive(monkeypatch):
+    """On a terminal, also while a view is drawn again and again: Rich then prints through a stream of its own."""
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", cli.Visible(written))
+    screen = Console(force_terminal=True, width=100, color_system="standard", legacy_windows=False)
+    with Live(Text(HOSTILE, style="red"), console=screen, auto_refresh=False) as live:
+        live.refresh()
+        print(HOSTILE)
+        live.update(Text(HOSTILE, style="green"), refresh=True)
+    shown = written.getvalue()
+
+    for own in ("\x1b[?25l", "\x1b[?25h", "\x1b[31m", "\x1b[32m", "\x1b[2K"):
+        assert own in shown and visible(own) not in shown
+    assert "owned\x07" not in shown and "\x1b[2J" not in shown and "\u202e" not in shown
+    assert shown.count("\\u202eabc") >= 2
 
 
 # --- files that others read -------------------------------------------------------------------------------------------
