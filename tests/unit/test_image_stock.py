@@ -93,6 +93,15 @@ def test_without_the_variable_no_registry_is_asked(engine, monkeypatch):
     assert built == ["load"]
 
 
+def test_the_digest_of_the_list_is_printed_last(monkeypatch):
+    """After the files; with --json it has a name."""
+    done = archives.Saved(["kept/load.tar"], "kept/images.json", "ab" * 32)
+    monkeypatch.setattr(stock, "save", lambda *_: done)
+
+    assert lab("save", "kept").splitlines() == ["kept/load.tar", "kept/images.json", f"SHA-256 {'ab' * 32}"]
+    assert json.loads(lab("save", "kept", "--json"))["sha256"] == "ab" * 32
+
+
 @pytest.fixture
 def pulled(engine, monkeypatch, tmp_path):
     """Pull the image `load` with these lines in the file of digests; return the result and what was asked for."""
