@@ -111,7 +111,9 @@ def pulled(engine, monkeypatch, tmp_path):
         monkeypatch.setenv(registry.VARIABLE, "registry.example/lab")
         monkeypatch.setenv(registry.DIGESTS, str(tmp_path / "digests"))
         asked, known = [], engine()
-        known.pull = lambda *words: asked.append(words) or Image({images.RECIPE: bake_file.digest("load")})
+        known.pull = lambda *words: (
+            asked.append(words) or Image({images.RECIPE: bake_file.digest("load")}, engine=known)
+        )
         return registry.fetched("load"), asked
 
     return pull
@@ -125,6 +127,7 @@ def test_with_a_file_of_digests_an_image_is_pulled_by_its_digest(pulled):
     found, asked = pulled(other + line)
 
     assert isinstance(found, Image) and asked == [("registry.example/lab/load", digest)]
+    assert docker_engine.client().get(line.partition("@")[0]) is found
 
 
 @pytest.mark.parametrize("digest", ["", "@", "@sha256:abc", f"@sha512:{'a' * 64}"])
