@@ -18,8 +18,8 @@ class Image:
         self.labels, self.tags, self.attrs = labels or {}, tags, {}
         self.id, self._engine = "", engine
 
-    def tag(self, name):
-        self._engine.known[name] = self
+    def tag(self, repository, tag="latest"):
+        self._engine.known[f"{repository}:{tag}".removesuffix(":latest")] = self
 
 
 class Engine:

@@ -114,8 +114,10 @@ def test_with_digests_only_the_published_image_is_pulled(client, pushed, name, m
     images.ensure([name])
 
     assert images.published(images.PREFIX + name) == [f"{pushed}/{name}@{digests.read_text().partition('@')[2]}"]
+    left = client.images.get(images.PREFIX + name).id
     monkeypatch.delenv(registry.DIGESTS)
     forget(client, name)
+    assert left not in [each.id for each in client.images.list(all=True)]
     images.ensure([name])
     assert images.published(images.PREFIX + name) != [f"{pushed}/{name}@{digests.read_text().partition('@')[2]}"]
 

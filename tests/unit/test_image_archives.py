@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_second_image_in_an_archive_is_refused(path, left):
         (lambda: image(configuration(architecture="arm64")), "was not built from the recipe in its name"),
         (lambda: image(configuration([b"other"])), "a layer has the digest"),
         (lambda: image(configuration([LAYER, LAYER])), "it has 1 layers, and its configuration 2"),
-        (lambda: {**image(), **dict.fromkeys([*image()][1:2], configuration([b"other"]))}, "has the digest sha256:"),
+        (lambda: {**image(), **dict.fromkeys([*image()][1:2], configuration() + b" ")}, "its configuration 'blobs/"),
         (lambda: image(entry={"Config": "../config"}), "'../config' is missing in it"),
         (lambda: image(entry={"Layers": ["/etc/passwd"]}), "'/etc/passwd' is missing in it"),
         (lambda: image(b'{"architecture": 1}'), "cannot be read"),
@@ -339,3 +340,24 @@ def test_an_archive_that_somebody_else_has_written_is_replaced(path, here):
     archives.save(path.parent, [NAME])
 
     assert here.times == 1 and archive.read(path).image == here.id
+
+
+def test_a_link_in_the_folder_is_not_written_through(path, here, tmp_path):
+    """Somebody has put links there, which lead to files of this user."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    path.parent.mkdir()
+    for link in (path, path.parent / archives.LIST):
+        link.symlink_to(precious)
+    archives.save(path.parent, [NAME])
+
+    assert precious.read_text() == "precious"
+    assert path.is_file() and not path.is_symlink() and not (path.parent / archives.LIST).is_symlink()
+
+
+def test_a_pipe_in_the_folder_is_passed_over(path, known, refused):
+    """Reading it would wait for ever."""
+    path.parent.mkdir()
+    os.mkfifo(path)
+
+    assert "has no archive" in refused(archives.load, path.parent, pytest.fail).found

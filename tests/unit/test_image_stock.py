@@ -93,6 +93,15 @@ def test_without_the_variable_no_registry_is_asked(engine, monkeypatch):
     assert built == ["load"]
 
 
+def test_the_digest_of_the_list_is_printed_last(monkeypatch):
+    """After the files; with --json it has a name."""
+    done = archives.Saved(["kept/load.tar"], "kept/images.json", "ab" * 32)
+    monkeypatch.setattr(stock, "save", lambda *_: done)
+
+    assert lab("save", "kept").splitlines() == ["kept/load.tar", "kept/images.json", f"SHA-256 {'ab' * 32}"]
+    assert json.loads(lab("save", "kept", "--json"))["sha256"] == "ab" * 32
+
+
 @pytest.fixture
 def pulled(engine, monkeypatch, tmp_path):
     """Pull the image `load` with these lines in the file of digests; return the result and what was asked for."""
@@ -102,7 +111,9 @@ def pulled(engine, monkeypatch, tmp_path):
         monkeypatch.setenv(registry.VARIABLE, "registry.example/lab")
         monkeypatch.setenv(registry.DIGESTS, str(tmp_path / "digests"))
         asked, known = [], engine()
-        known.pull = lambda *words: asked.append(words) or Image({images.RECIPE: bake_file.digest("load")})
+        known.pull = lambda *words: (
+            asked.append(words) or Image({images.RECIPE: bake_file.digest("load")}, engine=known)
+        )
         return registry.fetched("load"), asked
 
     return pull
@@ -116,6 +127,7 @@ def test_with_a_file_of_digests_an_image_is_pulled_by_its_digest(pulled):
     found, asked = pulled(other + line)
 
     assert isinstance(found, Image) and asked == [("registry.example/lab/load", digest)]
+    assert docker_engine.client().get(line.partition("@")[0]) is found
 
 
 @pytest.mark.parametrize("digest", ["", "@", "@sha256:abc", f"@sha512:{'a' * 64}"])

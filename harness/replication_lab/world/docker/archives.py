@@ -7,11 +7,12 @@ contents as well.
 
 import hashlib
 import json
-import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from docker.errors import DockerException
@@ -59,7 +60,8 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
         paths = {name: _save(folder, name) for name in names}
         listed = {name: _listed(path, name) for name, path in sorted(paths.items())}
         content = msgspec.json.format(msgspec.json.encode(listed))
-        (folder / LIST).write_bytes(content)
+        with _replacing(folder / LIST) as file:
+            file.write(content)
     except DockerException as error:
         raise LabError(f"an image cannot be read: {error}", "a running Docker engine", "./lab doctor") from error
     except OSError as error:
@@ -72,20 +74,25 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
 def _save(folder: Path, name: str) -> Path:
     path = _path(folder, name)
     if not _holds_the_image_here(path, name):
-        beside = folder / f".{path.name}.{os.getpid()}"
-        try:
-            with beside.open("wb") as archive_:
-                for chunk in (
-                    engine.client().images.get(images.PREFIX + name).save(CHUNK, named=f"{images.PREFIX}{name}:latest")
-                ):
-                    archive_.write(chunk)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        image = engine.client().images.get(images.PREFIX + name)
+        with _replacing(path) as file:
+            file.writelines(image.save(CHUNK, named=f"{images.PREFIX}{name}:latest"))
     for old in _of(folder, name):
         if old != path:
             old.unlink()
     return path
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that replaces `path` at the end; a link that lies in the folder is never written through."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("xb") as file:
+            yield file
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _holds_the_image_here(path: Path, name: str) -> bool:
@@ -93,7 +100,7 @@ def _holds_the_image_here(path: Path, name: str) -> bool:
 
     An engine that keeps images in containerd's store gives them other IDs; there each archive is written again.
     """
-    if not path.exists():
+    if not path.is_file():
         return False
     try:
         found = _fitting(path, name)
@@ -113,27 +120,29 @@ def load(folder: Path, tell: Tell, sha256: str = "") -> list[str]:
     With the digest of the list, each file must have the digest that the list says. That is verified before the first
     one is loaded.
     """
-    found = {path: match[1] for path in sorted(folder.glob("*.tar")) if (match := _NAME.fullmatch(path.name))}
+    files = sorted(path for path in folder.glob("*.tar") if path.is_file())
+    found = {path: match[1] for path in files if (match := _NAME.fullmatch(path.name))}
     if not found:
         raise LabError(
             f"{folder} has no archive of an image", "a folder of `lab images save`", f"lab images save {folder}"
         )
-    listed = _proved(folder, sha256) if sha256 else None
+    listed = _proved(folder, found, sha256) if sha256 else None
     return [name for path, name in found.items() if _load(path, name, tell, listed)]
 
 
-def _proved(folder: Path, sha256: str) -> Mapping[str, Listed]:
+def _proved(folder: Path, found: Iterable[Path], sha256: str) -> Mapping[str, Listed]:
     """Return the list of a folder by the names of files; LabError unless it and its files have these digests."""
     path = folder / LIST
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(archive.JSON_BYTES)
     except OSError as error:
         raise LabError(f"{path} cannot be read: {error.strerror}", "a folder of `lab images save`") from error
     _compare(path, hashlib.sha256(content).hexdigest(), sha256)
     listed = {each.archive: each for each in msgspec.json.decode(content, type=dict[str, Listed]).values()}
-    for file in folder.glob("*.tar"):
-        if file.name in listed:
-            _compare(file, _sha256(file), listed[file.name].sha256)
+    for each in found:
+        if each.name in listed:
+            _compare(each, _sha256(each), listed[each.name].sha256)
     return listed
 
 

@@ -52,10 +52,12 @@ def fetched(name: str) -> Image | str:
         return f"{os.environ[DIGESTS]} has no digest of {wanted}"
     try:
         image = engine.client().images.pull(repository, digest or tag)
+        # What is pulled by its digest has no tag, and `lab clean --images` finds images by their tags.
+        image.tag(repository, tag)
     except (NotFound, APIError, DockerException) as error:
         return f"{wanted} cannot be pulled: {getattr(error, 'explanation', '') or error}"
     if (found := image.labels.get(bake_file.RECIPE, "none")) != bake_file.digest(name):
-        engine.client().images.remove(f"{repository}@{digest}" if digest else wanted)
+        engine.client().images.remove(wanted)
         return f"{wanted} has the recipe {found}, this checkout {bake_file.digest(name)}"
     return image
 
