@@ -32,8 +32,8 @@ def _only_one(tell: Tell) -> str:
     labs = project.all_labs()
     idle = [known for known, lab in labs.items() if lab.is_idle()]
     if not idle and not any(lab.is_in_use() for lab in labs.values()):
-        others = ", ".join(project.others())
-        tell(f"no lab of yours is running; by --lab only: {others}" if others else "no lab is running")
+        others = project.others_shown()
+        tell(f"no lab of yours is running; removed by name only: {others}" if others else "no lab is running")
         return ""
     return idle[0] if len(idle) == 1 else project.find(None).name
 
