@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from replication_lab.lab import doctor
+from replication_lab.lab import attach, doctor
 from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
 from replication_lab.world.docker import compose_call, leftovers, project
@@ -169,3 +169,15 @@ def test_an_image_of_others_with_a_label_of_the_labs_is_not_removed(engine, tag)
     found.images = lambda: [{"RepoTags": [tag], "Labels": {"replication-lab.recipe": tag[8:].partition("-")[0]}}]
 
     assert removal.images.all_tags() == []
+
+
+def test_a_project_that_another_checkout_attached_is_shown_and_restored_there(engine, refused):
+    """Without its file nothing is known of it but its name; the error says what can be done by hand."""
+    engine(Thing("shop", None, "lab-toxiproxy", labels={ATTACHMENT: "shop", ATTACHED_BY: dead(folder="/x")}))
+    error = refused(attach.find_attached, "shop")
+
+    assert "shop was attached from another checkout or by another user" in error.found
+    assert "docker compose up --detach --force-recreate" in error.next_step
+    assert "shop was attached from another checkout" in refused(project.find, "shop").found
+    assert project.others() == {"shop": "attached from another checkout, and restored by `lab detach` there"}
+    assert leftovers.sweep() == [] and project.all_labs() == {}

@@ -138,7 +138,7 @@ def test_what_is_not_known_to_be_dead_is_removed_by_its_name_only(engine, owner)
     """Without a name it is named; of an earlier version, of Compose alone, of another machine or container."""
     (thing,) = engine(Thing("lab-x", owner if isinstance(owner, str) else owner()))
 
-    assert "--lab only: lab-x" in told(removal.down, None) and not thing.removed
+    assert "removed by name only: lab-x (" in told(removal.down, None) and not thing.removed
     assert "left lab-x: " in told(removal.clean, False) and not thing.removed
     assert "lab-x is stopped" in told(removal.down, "lab-x") and thing.removed
 

@@ -1,5 +1,6 @@
 """Are two commands that start, change or remove the same lab at once kept apart, and does the second say by whom?"""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -145,3 +146,29 @@ def test_roles_are_not_changed_while_a_lab_goes_down(other, lab, monkeypatch, co
     code, _, said = lab(command, "replica", "--lab", "lab-x")
 
     assert code == 3 and f"(process {first.number}, since" in said and done == []
+
+
+def test_an_attachment_that_another_command_has_made_meanwhile_is_not_restored(other, monkeypatch):
+    """It was left behind when it was looked for; since then the project was restored and attached again."""
+    restored = []
+    monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
+    attachments.write(attachment(), "the next owner", attachments.Kept(), {})
+    attachments.restore("shop", dead())
+    assert restored == []
+
+    attachments.restore("shop", "the next owner")
+    assert restored == ["shop"]
+
+
+def test_nothing_stays_of_a_lock_and_two_never_hold_it(other, tmp_path):
+    """Tests start hundreds of labs. A file that its holder has just removed is no lock."""
+    with lock.lab_held("lab-x", "lab up"):
+        assert (tmp_path / "locks" / "lab-lab-x").exists()
+    assert list((tmp_path / "locks").iterdir()) == []
+
+    with lock._opened("lab-lab-x") as late:
+        with lock.lab_held("lab-x", "lab up"):
+            pass
+        assert not os.fstat(late.fileno()).st_nlink
+    other("lab-x").end("")
+    assert list((tmp_path / "locks").iterdir()) == []

@@ -154,8 +154,7 @@ def _labs() -> Iterator[Finding]:
     mine = [name for name in project.all_labs() if name not in others]
     yield Finding("labs", ", ".join(mine) or "none running", True)
     if others:
-        said = ", ".join(f"{name} ({why})" for name, why in others.items())
-        yield Finding("other labs", f"{said}; removed only by ./lab down --lab NAME", True)
+        yield Finding("other labs", f"{project.others_shown()}; removed only by ./lab down --lab NAME", True)
     if unknown := labels.strangers():
         said = f"{', '.join(unknown)}: labels of an image, or without a project; never touched"
         yield Finding("unknown, with the lab's label", said, True)

@@ -18,34 +18,40 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     """
     docker_engine.client()
     tidy(tell)
-    labs = project.all_labs()
-    if name is None:
-        idle = [known for known, lab in labs.items() if lab.is_idle()]
-        if not idle and not any(lab.is_in_use() for lab in labs.values()):
-            others = ", ".join(project.others())
-            tell(f"no lab of yours is running; by --lab only: {others}" if others else "no lab is running")
-            return []
-        name = idle[0] if len(idle) == 1 else project.find(None).name
-    if name not in labs and name not in labels.owners():
-        project.find(name)
+    name = name or _only_one(tell)
+    if not name:
+        return []
     with lock.lab_held(name, "lab down"):
-        _remove(name, labs.get(name))
+        _remove(name)
     tell(f"{name} is stopped; its containers, networks and volumes are removed")
     return [name]
 
 
-def _remove(name: str, lab: Lab | None) -> None:
+def _only_one(tell: Tell) -> str:
+    """Return the only lab that can be meant without a name; an empty string if there is none."""
+    labs = project.all_labs()
+    idle = [known for known, lab in labs.items() if lab.is_idle()]
+    if not idle and not any(lab.is_in_use() for lab in labs.values()):
+        others = project.others_shown()
+        tell(f"no lab of yours is running; removed by name only: {others}" if others else "no lab is running")
+        return ""
+    return idle[0] if len(idle) == 1 else project.find(None).name
+
+
+def _remove(name: str) -> None:
+    lab, marks = project.all_labs().get(name), labels.owners().get(name, set())
+    if not lab and not marks:
+        project.find(name)
     if isinstance(lab, AttachedLab):
         raise LabError(
             f"{name} is an attached project, and `lab down` deletes a lab with its data",
             "`lab detach`, which restores the project",
             f"./lab detach --lab {name}",
         )
-    marks = lab.owners if lab else labels.owners().get(name, set())
     refuse_other_user(name, marks)
     if any(map(owners.is_alive, marks)) and owners.owner() not in marks:
         raise in_use(name)
-    lab.down() if lab else leftovers.remove(name)
+    leftovers.remove(name)
 
 
 def removable(with_images: bool) -> list[str]:
@@ -68,7 +74,7 @@ def clean(with_images: bool, tell: Tell = print) -> list[str]:
     docker_engine.client()
     gone = leftovers.sweep()
     for name, lab in _idle().items():
-        with lock.held_if_free(lock.of_lab(name), "lab clean") as by:
+        with lock.lab_if_free(name, "lab clean") as by:
             if not by:
                 tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
                 lab.down()

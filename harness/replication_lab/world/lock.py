@@ -43,6 +43,11 @@ def held_if_free(name: str, doing: str = "") -> Iterator[str | None]:
             file.seek(0)
             yield file.read() or "another command"
             return
+        if not os.fstat(file.fileno()).st_nlink:
+            # Its last holder has removed the file meanwhile.
+            with held_if_free(name, doing) as by:
+                yield by
+            return
         file.truncate(0)
         file.write(f"`{doing or 'lab'}` (process {os.getpid()}, since {clock.now()[:19]} UTC)")
         file.flush()
@@ -58,15 +63,24 @@ def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
         yield
 
 
-def of_lab(name: str) -> str:
-    """Return the lock of a lab's name: one command at a time starts, changes or removes it."""
-    return f"lab-{name}"
+@contextmanager
+def lab_if_free(name: str, doing: str) -> Iterator[str | None]:
+    """Hold the name of a lab within the block, if it is free; give None, or by whom it is held, in words.
+
+    One command at a time starts, changes or removes a lab. Nothing stays of its lock.
+    """
+    with held_if_free(f"lab-{name}", doing) as by:
+        try:
+            yield by
+        finally:
+            if not by:
+                (FOLDER / f"lab-{name}").unlink(missing_ok=True)
 
 
 @contextmanager
 def lab_held(name: str, doing: str) -> Iterator[None]:
     """Hold the name of a lab within the block; LabError with the command that holds it already."""
-    with held_if_free(of_lab(name), doing) as by:
+    with lab_if_free(name, doing) as by:
         if by:
             raise LabError(f"{name} is in use by {by}", "that command to finish", "./lab status")
         yield

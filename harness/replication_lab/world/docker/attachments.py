@@ -83,16 +83,16 @@ def start(attached: Attachment) -> None:
     compose_call.up(attached.compose, {each.service: each.count for each in attached.consumers}, path)
 
 
-def restore(project: str) -> None:
+def restore(project: str, owner: str = "") -> None:
     """Recreate the consumers without their links, and remove all that was added; LabError if Compose cannot do it.
 
     Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server. Nothing
-    is done if the project is not attached from this checkout.
+    is done if the project is not attached from this checkout, or by another process than this `owner`.
     """
     # While `lab detach` ends, another command may take the project for a leftover. It must not restore it once more:
     # the variables that were kept are deleted by then, and the consumers would be recreated without them.
     with lock.held(f"attached-{project}"):
-        if (found := kept(project)) and found.attached:
+        if (found := kept(project)) and found.attached and owner in ("", found.owner):
             _restore(found.attached, found.environment)
 
 

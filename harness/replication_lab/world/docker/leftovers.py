@@ -107,34 +107,35 @@ def _left_labs() -> list[str]:
     return sorted(name for name, marks in found if name not in saved and all(map(owners.is_left, marks)))
 
 
-def _left_attached() -> list[str]:
-    """Return the attached projects whose process ended without finishing or restoring them.
+def _left_attached() -> dict[str, str]:
+    """Return the attached projects whose process ended without finishing or restoring them, with that owner.
 
     Also those whose added containers were removed by other means.
     """
     there, saved = attachments.containers(), lab_files.names(lab_files.STATE)
-    return [
-        project
+    return {
+        project: kept.owner
         for project, kept in attachments.all_kept().items()
         if owners.is_dead(kept.owner) and (project not in there or project not in saved)
-    ]
+    }
 
 
 def sweep() -> list[str]:
     """Remove what killed commands left behind, and restore projects that they attached; return the names."""
     stale = [project for project in _left_labs() if _removed(project)]
     for project in set(lab_files.names(lab_files.SETTINGS)) - labels.owners().keys():
-        if owners.is_dead(lab_files.settings(project).get("LAB_OWNER", "")):
-            lab_files.remove(project)
+        with lock.lab_if_free(project, "lab") as by:
+            if not by and owners.is_dead(lab_files.settings(project).get("LAB_OWNER", "")):
+                lab_files.remove(project)
     attached = _left_attached()
-    for project in attached:
-        attachments.restore(project)
+    for project, owner in attached.items():
+        attachments.restore(project, owner)
     return [*stale, *(f"{ATTACHED}{project}" for project in attached)]
 
 
 def _removed(project: str) -> bool:
     """Remove a leftover, unless another command removes or starts it now; return whether it was removed."""
-    with lock.held_if_free(lock.of_lab(project)) as by:
+    with lock.lab_if_free(project, "lab") as by:
         # Another command may have removed it and started a lab of that name since it was looked for.
         is_left = not by and project in _left_labs()
         if is_left:

@@ -298,6 +298,10 @@ def others() -> dict[str, str]:
     return {name: why for name, why in sorted(found.items()) if why}
 
 
+def others_shown() -> str:
+    return ", ".join(f"{name} ({why})" for name, why in others().items())
+
+
 def _lab_of(name: str, containers: list[Container]) -> Lab | None:
     """Return the lab of these containers; None if their labels are not those of a lab that is known here."""
     # A container that copies a volume is not created by Compose, and lacks some of its labels.
