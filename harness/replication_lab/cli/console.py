@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 
 # A pipe has no width of its own; addresses and sentences must not be broken.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
@@ -22,6 +23,11 @@ def has_desktop() -> bool:
 def tell(line: str) -> None:
     """Print progress or a remark to standard error: standard output is for the result."""
     err.print(line, markup=False)
+
+
+def complain(error: Exception) -> None:
+    """Print an error to standard error."""
+    err.print(f"[red]error:[/] {escape(str(error))}")
 
 
 def print_json(data: Any) -> None:

@@ -25,6 +25,10 @@ class LabError(Exception):
         return "\n".join(lines)
 
 
+class OutcomeUnknown(LabError):
+    """An error for a statement that may have had its effect: it is never sent again by itself."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:
     """Return the error for a name that does not exist, with the nearest one that does.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, OutcomeUnknown
 from replication_lab.model.evidence import View
 from replication_lab.model.explained import Rule
 from replication_lab.model.measuring import Watch
@@ -179,7 +179,9 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
         if primary(self.lab) == name:
             return
         uuid = self.server(name).value("SELECT @@server_uuid")
-        self.writer().value(f"SELECT group_replication_set_as_primary('{uuid}')")
+        with suppress(OutcomeUnknown):
+            # The group's state, not the answer, says whether it was done.
+            self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self.is_whole(name) and primary(self.lab) == name, f"{name} to be primary")
 
 
