@@ -20,7 +20,8 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 ONLINE, UNREACHABLE = "ONLINE", "UNREACHABLE"
-PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
+PRIMARY, SECONDARY, NO_MAJORITY = "PRIMARY", "SECONDARY", "no majority"
+LOCAL, FORCE = "group_replication_local_address", "group_replication_force_members"
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
 # The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
@@ -52,7 +53,7 @@ class Member:
         """Return PRIMARY or SECONDARY for a node that is ONLINE in a majority; else the reason why it is neither."""
         if self.state != ONLINE:
             return self.state
-        return self.role if self.has_majority else "no majority"
+        return self.role if self.has_majority else NO_MAJORITY
 
 
 def member(server: Server, node_at: Callable[[str], str] = str) -> Member:
@@ -113,10 +114,30 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its group, in words, and the nodes that it reaches."""
         found = self.member(name)
-        refuses = "" if str(found) in (PRIMARY, SECONDARY) else ": accepts no write"
-        said = found.role.lower() or "not a member"
+        serves = str(found) in (PRIMARY, SECONDARY)
+        refuses = "" if serves else ": accepts no write"
+        said = (found.role.lower() if serves else str(found).lower()) if found.state == ONLINE else "not a member"
         seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
+
+    def hindrance(self, name: str) -> str:
+        found = str(self.member(name))
+        return "" if found in (PRIMARY, SECONDARY) else found
+
+    def lost_majority(self) -> LabError | None:
+        found = self.answering(self.member)
+        states = {name: str(each) for name, each in found.items()}
+        first = next((name for name, state in states.items() if state == NO_MAJORITY), "")
+        if not first or {PRIMARY, SECONDARY} & set(states.values()):
+            return None
+        one = found[first]
+        addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in found]
+        force = f"SET GLOBAL {FORCE} = '{','.join(addresses)}'; SET GLOBAL {FORCE} = ''"
+        return LabError(
+            f"{NO_MAJORITY}: {first} reaches {len(one.reached)} of {len(one.states)} members",
+            "a majority of the members",
+            f'if no other node accepts writes: ./lab sql {first} -e "{force}"',
+        )
 
     def view(self, name: str) -> View:
         found = self.member(name)

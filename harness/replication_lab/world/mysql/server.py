@@ -172,6 +172,14 @@ class Server:
         """Return the tables of a database, as DATABASE.TABLE."""
         return [f"{database}.{next(iter(row.values()))}" for row in self.rows(f"SHOW TABLES FROM {database}")]
 
+    def replicated_tables(self) -> list[str]:
+        """Return the users' tables of InnoDB, as DATABASE.TABLE: Galera and a group replicate no others."""
+        found = self.rows(
+            "SELECT CONCAT('`', TABLE_SCHEMA, '`.`', TABLE_NAME, '`') AS name FROM information_schema.TABLES "
+            "WHERE ENGINE = 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys') ORDER BY 1"
+        )
+        return [row["name"] for row in found]
+
     def checksum(self, table: str) -> int | None:
         """Return the server's own checksum of a table's rows."""
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
