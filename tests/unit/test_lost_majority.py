@@ -271,7 +271,7 @@ def test_the_view_of_a_lab_warns_and_never_fails():
     """As `lab status` and `lab show` print it."""
     assert status._warnings(kind(node2=Server("node2", [("lab.t", 2)])))
 
-    def dies(small):  # noqa: ARG001 - as the kind's own
+    def dies(small):
         raise LabError("node2 does not answer")
 
     assert status._warnings(SimpleNamespace(separate_histories=dies)) == []
