@@ -101,7 +101,7 @@ def test_a_commit_that_waits_longer_than_the_client_is_one_row(source, silent_re
 def test_several_statements_are_run_in_one_session(lab, command):
     """A temporary table is seen by the next one; a procedure has statements of its own."""
     text = (
-        "CREATE TEMPORARY TABLE mine (a VARCHAR(9)); INSERT INTO mine VALUES ('a;b'); SELECT a FROM mine;\n"
+        "CREATE TEMPORARY TABLE mine (a VARCHAR(9)); INSERT INTO mine VALUES ('a;b'); SELECT * FROM mine;\n"
         "DELIMITER //\nCREATE OR REPLACE PROCEDURE two() BEGIN SELECT 2 AS two; END//\nDELIMITER ;\nCALL two()"
     )
     answer = command("sql", "source", "--lab", NAME, "--json", "-e", text)

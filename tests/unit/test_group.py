@@ -143,6 +143,7 @@ def test_a_member_without_a_majority_serves_nobody_and_the_way_on_is_said():
     assert [alone.hindrance(name) for name in ("node1", "node2")] == ["no majority", "OFFLINE"]
     assert lost is not None and lost.found == "no majority: node1 reaches 1 of 3 members"
     assert "./lab sql node1" in lost.next_step
+    assert "group_replication_force_members = 'uuid-node1'" in lost.next_step, "the address of its own"
     assert "SET GLOBAL group_replication_force_members = ''" in lost.next_step
 
 

@@ -132,11 +132,13 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
             return None
         one = found[first]
         addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in found]
-        force = f"SET GLOBAL {FORCE} = '{','.join(addresses)}'; SET GLOBAL {FORCE} = ''"
+        force = f"""./lab sql {first} -e "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
+        # Its answer may come later than the client waits, and a second one is refused as "already ongoing".
+        then = f"""once ./lab show says that it is primary: ./lab sql {first} -e "SET GLOBAL {FORCE} = ''\""""
         return LabError(
             f"{NO_MAJORITY}: {first} reaches {len(one.reached)} of {len(one.states)} members",
             "a majority of the members",
-            f'if no other node accepts writes: ./lab sql {first} -e "{force}"',
+            f"if no other node accepts writes: {force} (only once: it may take more than a minute); {then}",
         )
 
     def view(self, name: str) -> View:

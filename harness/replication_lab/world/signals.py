@@ -31,9 +31,9 @@ def handle() -> None:
 def forget() -> None:
     """Let the next signal end this process at once: nothing is left to be cleaned up."""
     noticed()
-    # If an interruption was raised within an `exec` of a text, such as that of a dataclass, Python would end the process
-    # by SIGINT instead of its status; another one clears that.
-    exec("")  # noqa: S102
+    # After an interruption within an `exec` of a text, such as a dataclass has, Python would end the process by SIGINT
+    # instead of its status; another one clears that.
+    exec("")
     for number in HANDLED:
         signal.signal(number, signal.SIG_DFL)
 
