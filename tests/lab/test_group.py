@@ -138,7 +138,7 @@ def test_nodes_that_start_without_a_majority_are_not_said_to_serve(group):
     assert [proof.ok for proof in proofs] == [False, False]
     assert all("OFFLINE; no majority: node1 reaches 1 of 3 members" in proof.found for proof in proofs)
     assert kind.Group(group).describe("node1", "")[0].startswith("ONLINE, no majority: accepts no write")
-    force, unset = re.findall(r'./lab sql node1 -e "([^"]*)"', proofs[0].found)
+    force, unset = re.findall(r'./lab sql node1 --lab \S+ -e "([^"]*)"', proofs[0].found)
     with suppress(OutcomeUnknown):
         sql_files.run_typed(group, "node1", force, lambda _statement, _rows: None)
     wait_until(lambda: group.node("node1").answers() and kind.primary(group) == "node1", "node1 to go on", 120)

@@ -118,7 +118,7 @@ def test_a_node_without_a_majority_is_not_said_to_serve(passing):
     (proof,) = Kill(Lab(node1=Server("node1", **BLOCKED), **others), ["node1"]).verify_recovered()
 
     assert not proof.ok and proof.found.startswith("Initialized, non-Primary; no majority: node1 non-Primary; ")
-    assert './lab sql node1 -e "SET GLOBAL wsrep_provider_pc_bootstrap = ON"' in proof.found
+    assert './lab sql node1 --lab lab-galera -e "SET GLOBAL wsrep_provider_pc_bootstrap = ON"' in proof.found
     assert passing[0] <= _nodes.LOST_SECONDS + 2
 
 
@@ -129,6 +129,7 @@ def test_a_node_that_ended_for_want_of_a_majority_is_a_failed_proof(passing):
     (proof,) = Kill(lab, ["node2"]).verify_recovered()
 
     assert not proof.ok and "node2 was restarted and exited with status 1; no majority: node1" in proof.found
+    assert proof.found.endswith(", then ./lab start node2 --lab lab-galera")
 
 
 def test_a_node_that_ended_in_a_cluster_that_serves_is_an_error_with_its_log(passing, refused):

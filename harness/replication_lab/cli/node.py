@@ -166,7 +166,8 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
         print_json(proofs)
     else:
         output.proofs(out, proofs)
-        output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
+        if not acting.VERBS[verb].undoes or all(proof.ok for proof in proofs):
+            output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 

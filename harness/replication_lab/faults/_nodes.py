@@ -53,10 +53,8 @@ class OnNodes:
             lost = kind.lost_majority()
             if lost is None:
                 raise
-            why = error.found.partition(". Its log")[0]
-        if why:
-            lost = kind.lost_majority() or LabError("", "", f"./lab logs {node} --lab {self.lab.name}")
-            why = "; ".join(filter(None, [why, lost.found, lost.next_step]))
+            cause, start = error.found.partition(". Its log")[0], f"./lab start {node} --lab {self.lab.name}"
+            why = f"{cause}; {lost.found}; {lost.next_step}, then {start}"
         return Proof(what=f"{node} runs again", expected="serving", found=why or "serving", ok=not why)
 
     def _hindrance(self, node: str, kind: Nodes) -> str:
@@ -75,7 +73,9 @@ class OnNodes:
 
         with suppress(LabError):
             clock.wait_until(decided, f"{node} to serve clients", JOIN_SECONDS, every=0.2)
-        return kind.hindrance(node)
+        why = kind.hindrance(node)
+        lost = kind.lost_majority() or LabError("", "", f"./lab logs {node} --lab {self.lab.name}")
+        return why and "; ".join(filter(None, [why, lost.found, lost.next_step]))
 
     def _answers_again(self, node: str) -> bool:
         status, code = self.lab.node(node).state()

@@ -87,7 +87,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
         return LabError(
             f"no majority: {', '.join(found)} non-Primary",
             "a Primary component",
-            f'if no other node accepts writes: ./lab sql {newest} -e "SET GLOBAL {option}"',
+            f'if no other node accepts writes: ./lab sql {newest} --lab {self.lab.name} -e "SET GLOBAL {option}"',
         )
 
     def separate_histories(self, small: bool = False) -> list[str]:

@@ -132,9 +132,10 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
             return None
         one = found[first]
         addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in found]
-        force = f"""./lab sql {first} -e "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
+        sql = f"./lab sql {first} --lab {self.lab.name} -e"
+        force = f"""{sql} "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
         # Its answer may come later than the client waits, and a second one is refused as "already ongoing".
-        then = f"""once ./lab show says that it is primary: ./lab sql {first} -e "SET GLOBAL {FORCE} = ''\""""
+        then = f"""once ./lab show says that it is primary: {sql} "SET GLOBAL {FORCE} = ''\""""
         return LabError(
             f"{NO_MAJORITY}: {first} reaches {len(one.reached)} of {len(one.states)} members",
             "a majority of the members",
