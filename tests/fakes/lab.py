@@ -196,6 +196,9 @@ class FakeLab:
         )
         return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
 
+    def database(self, _node: str) -> str:
+        return "lab"
+
     def node(self, name: str) -> FakeNode:
         return FakeNode(self, name)
 

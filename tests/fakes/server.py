@@ -57,6 +57,7 @@ class FakeServer:
             f"SHOW GLOBAL STATUS LIKE '{says.semisync_source}": self._semisync_status,
             f"SHOW GLOBAL VARIABLES LIKE '{says.semisync_source}": self._semisync_variables,
             "SHOW GLOBAL STATUS LIKE 'wsrep": self._galera,
+            "SELECT SUM(DATA_LENGTH)": lambda: [{"bytes": 0}],
             "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
             "SELECT * FROM information_schema.PROCESSLIST": list,
             "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'": lambda: [{"Value": "0"}],
@@ -113,6 +114,9 @@ class FakeServer:
 
     def tables(self, database: str) -> list[str]:
         return [f"{database}.foo"]
+
+    def replicated_tables(self) -> list[str]:
+        return self.tables("lab")
 
     def checksum(self, _table: str) -> int:
         return int(self.differs)

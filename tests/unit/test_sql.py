@@ -23,7 +23,8 @@ class FakeConnection:
     """A connection and its cursor: answers by the beginning of a statement; an exception is raised once."""
 
     def __init__(self, answers):
-        self.answers, self.asked, self.closed, self._rows = answers, [], False, []
+        self.told, self.asked, self.closed, self._rows = answers, [], False, []
+        self.has_ended = False
 
     @contextlib.contextmanager
     def cursor(self, _kind=None):
@@ -31,16 +32,22 @@ class FakeConnection:
 
     def execute(self, statement):
         self.asked.append(statement)
-        beginning = next((each for each in self.answers if statement.startswith(each)), None)
-        answer = self.answers[beginning] if beginning else []
+        beginning = next((each for each in self.told if statement.startswith(each)), None)
+        answer = self.told[beginning] if beginning else []
         if isinstance(answer, Exception):
-            del self.answers[beginning]
+            del self.told[beginning]
             raise answer
         self._rows = answer
         return len(answer)
 
     def fetchall(self):
         return self._rows
+
+    def has_news(self):
+        return self.has_ended
+
+    def answers(self, _seconds):
+        return not self.has_ended
 
     def close(self):
         self.closed = True

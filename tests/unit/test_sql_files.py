@@ -55,7 +55,7 @@ def test_the_first_statement_that_fails_ends_it(lab, refused):
     """The message has the file, the line, and what became of the statements before."""
     error = refused(sql_files.load, lab, "source", sql(FAILS))
 
-    assert error.found.startswith(f"shop.sql line 3: source refused `DROP TABLE {MISSING}`")
+    assert error.found.startswith(f"shop.sql line 3, `DROP TABLE {MISSING}`, on source failed")
     assert "the statements before it took effect" in error.found
     assert lab.said == ["CREATE TABLE t (a INT)"]
 

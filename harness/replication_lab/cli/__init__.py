@@ -6,7 +6,6 @@ here by its line in COMMANDS until it is used.
 
 import gc
 import importlib
-import signal
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -107,6 +106,9 @@ COMMANDS = {
 # Commands that usually start a lab.
 STARTING_LABS = ("up", "ask", "run", "drill")
 
+# Commands that change a running lab and do not undo it when they are interrupted.
+CHANGING = {"stop", "kill", "pause", "start", "resume", "toxic", "failover", "rejoin", "drbd", "ha", "disk", "down"}
+
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
     "Labs": ("lab", "images", "listing"),
@@ -154,6 +156,9 @@ class Visible:
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
 
+    # The command that runs.
+    used = ""
+
     def __init__(self, name: str, module: str, says: str) -> None:
         super().__init__(name, help=says)
         self._command, self._module = name, module
@@ -170,6 +175,7 @@ class Deferred(click.Command):
 
             # Its answer comes while the command is imported.
             compose_version.ask()
+        Deferred.used = self._command
         command = self.load()
         try:
             return command.make_context(info_name, args, parent, **extra)
@@ -228,8 +234,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
 def _main(command: click.Command, name: str) -> None:
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signals.interrupt)
+    signals.handle()
     try:
         command(prog_name=name, standalone_mode=False)
     except click.UsageError as error:
@@ -242,18 +247,36 @@ def _main(command: click.Command, name: str) -> None:
         _complain("[red]error:[/] ", str(error))
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
-        signals.noticed()
-        # click wraps an interruption; the signal's name is in the wrapped exception.
-        _complain(
-            "", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); everything that this command started was removed"
-        )
-        sys.exit(130)
+        _say_stopped(stop)
     except Exception as error:
+        if signals.interruption_within(error):
+            # An interruption may surface as another error, such as of a library that was closing a connection.
+            _say_stopped(error)
         if extra := _missing_extra(error):
             _complain("[red]error:[/] ", str(_without(extra)))
         else:
             traceback.print_exc()
         sys.exit(FAILED)
+
+
+def _say_stopped(error: BaseException) -> None:
+    """Say what an interruption stopped, and exit; say that something was removed only if it was."""
+    # click wraps an interruption; the signal's name is in the wrapped exception.
+    stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
+    signals.forget()
+    failed = [] if isinstance(error, (KeyboardInterrupt, click.Abort)) else [f"meanwhile this failed: {error!r}"]
+    _complain("", "; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
+    sys.exit(130)
+
+
+def _left_by(stop: KeyboardInterrupt) -> list[str]:
+    if isinstance(stop, signals.Stopped):
+        return [stop.said]
+    if signals.REMOVED:
+        return [f"{', '.join(signals.REMOVED)}, which this command had started, was removed"]
+    if Deferred.used in CHANGING:
+        return ["it may have acted in part; ./lab status shows the state now"]
+    return []
 
 
 def _missing_extra(error: Exception) -> str:

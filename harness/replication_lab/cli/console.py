@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 import msgspec
+from rich.markup import escape
 
 from replication_lab.world.console import Console
 
@@ -23,6 +24,11 @@ def has_desktop() -> bool:
 def tell(line: str) -> None:
     """Print progress or a remark to standard error: standard output is for the result."""
     err.print(line, markup=False)
+
+
+def complain(error: Exception) -> None:
+    """Print an error to standard error."""
+    err.print(f"[red]error:[/] {escape(str(error))}")
 
 
 def print_json(data: Any) -> None:

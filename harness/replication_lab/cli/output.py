@@ -195,6 +195,8 @@ def tree(out: Console, lab: LabView) -> None:
             _grow(root, node, nodes, lab.links)
     for setting in lab.settings:
         root.add(f"{plain(setting.what)}  {_in_force(setting)}")
+    for warning in lab.warnings:
+        root.add(f"[red]{plain(warning)}[/]")
     out.print(root)
 
 
@@ -263,6 +265,8 @@ def status(out: Console, labs: list[LabView]) -> None:
             table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link) + _use(link))
         for setting in lab.settings:
             table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
+        for warning in lab.warnings:
+            table.add_row(lab.name, "", "[red]warning[/]", "", plain(warning))
     out.print(table)
 
 

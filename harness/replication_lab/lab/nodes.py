@@ -55,7 +55,16 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
     if asked.after == EXITED:
         received.keep_of_ending(lab, changed)
     same = [Proof(f"{name} was not changed", _said(states[name]), True) for name in nodes if name not in changed]
-    return [*same, *(_done(faults.made(lab, asked.fault, changed), asked.undoes) if changed else [])]
+    if not changed:
+        return same
+    done = _done(faults.made(lab, asked.fault, changed), asked.undoes)
+    return [*same, *done, *(_separate(lab) if asked.undoes and all(proof.ok for proof in done) else [])]
+
+
+def _separate(lab: Lab) -> list[Proof]:
+    """Return a failed proof for what shows that the nodes were written separately: they are Synced all the same."""
+    found = replication.of(lab).separate_histories()
+    return [Proof("the nodes have the same rows", said, ok=False) for said in found]
 
 
 def _done(fault: Fault, undoes: bool) -> list[Proof]:

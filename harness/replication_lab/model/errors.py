@@ -29,6 +29,10 @@ class TooSlow(LabError):
     """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
 
 
+class OutcomeUnknown(LabError):
+    """An error for a statement that may have had its effect: it is never sent again by itself."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:
     """Return the error for a name that does not exist, with the nearest one that does.
 

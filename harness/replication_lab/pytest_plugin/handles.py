@@ -200,11 +200,12 @@ class LabNode:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of an answer, as root."""
-        return self.lab.raw.node(self.name).server().rows(sql)
+        return self.lab.raw.node(self.name).server().run(sql)
 
     def value(self, sql: str) -> Any:
         """Return the first column of the first row of an answer, as root; None if there is no row."""
-        return self.lab.raw.node(self.name).server().value(sql)
+        rows = self.rows(sql)
+        return next(iter(rows[0].values())) if rows else None
 
     def execute(self, *statements: str) -> None:
         """Run statements as root."""

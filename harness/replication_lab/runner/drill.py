@@ -198,6 +198,7 @@ class DrillRun:
         self.seen["returns"] = self._returns(baseline.logged)
         self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_level()
+        self.nodes.refuse_separate_histories()
         self.seen["copies"] = [
             self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
         ]

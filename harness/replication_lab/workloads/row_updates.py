@@ -39,21 +39,24 @@ class RowChanges:
         at_once.of_each(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes)
 
     def _fill(self, server: Server) -> None:
+        # In one session: a new connection would write the rows to the binary log.
+        with server.session() as connection, connection.cursor() as cursor:
+            for statement in self._filling():
+                cursor.execute(statement)
+
+    def _filling(self) -> Iterator[str]:
         rows = self.rows // len(self.databases)
-        server.execute("SET SESSION sql_log_bin = 0")
-        try:
-            for database, table in zip(self.databases, self.tables, strict=True):
-                server.execute(
-                    f"CREATE DATABASE IF NOT EXISTS {database}",
-                    f"DROP TABLE IF EXISTS {table}",
-                    f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
-                    f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1",
-                    # All that a change needs: applications have rights in their own database only.
-                    f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'",
-                )
-                server.execute(*(self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT)))
-        finally:
-            server.execute("SET SESSION sql_log_bin = 1")
+        yield "SET SESSION sql_log_bin = 0"
+        for database, table in zip(self.databases, self.tables, strict=True):
+            yield f"CREATE DATABASE IF NOT EXISTS {database}"
+            yield f"DROP TABLE IF EXISTS {table}"
+            yield (
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
+                f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
+            )
+            # All that a change needs: applications have rights in their own database only.
+            yield f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'"
+            yield from (self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT))
 
     def _insert(self, table: str, first: int, rows: int) -> str:
         numbers = range(first, min(first + ROWS_A_STATEMENT, rows + 1))

@@ -150,6 +150,7 @@ class Cluster:
 
     def _tell(self, *words: str, node: str = "") -> str:
         errors = []
+        # Only a question is repeated at another machine: a command with an effect names its own.
         for asked in [node] if node else self.nodes:
             try:
                 return self.lab.node(asked).run("guest", "cluster", *words)

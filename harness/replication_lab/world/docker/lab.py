@@ -23,6 +23,7 @@ from replication_lab.world.docker.service import Node, Service, seconds_of
 from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.signals import note_removal
 from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
@@ -290,6 +291,7 @@ class Lab:
     def down(self) -> None:
         """Remove everything of this lab. Its data are removed too, so nothing is shut down cleanly."""
         leftovers.remove(self.name)
+        note_removal(self.name)
 
 
 def _cpus() -> list[int]:
