@@ -336,9 +336,11 @@ def test_a_commit_that_waits_and_that_no_replica_has_received_is_not_given_up(la
     assert "killed" in failover.failover(lab, "near", allow_data_loss=True).fenced
 
 
-def test_a_relay_that_was_read_only_before_stays_so_when_a_failover_is_refused(refused, lab):
+@pytest.mark.parametrize("container", ["running", "paused"])
+def test_a_relay_that_was_read_only_before_stays_so_when_a_failover_is_refused(refused, lab, container):
     """Its leaf would have been promoted; the fence takes back only what it has set."""
     chain = Standing("chain")
+    chain.nodes["relay"].container = container
     chain.nodes["leaf"].stuck = LabError("its applier has stopped", "one that runs")
     refused(failover.failover, chain, "leaf")
 
@@ -418,7 +420,9 @@ def test_who_follows_nobody_cannot_be_promoted(lab, refused):
     """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
     assert "source is not a replica" in refused(failover.failover, lab, "source").found
     assert "unknown node" in refused(failover.failover, lab, "nera").found
-    assert "no source and replicas" in refused(failover.failover, Standing("galera"), "node1").found
+    for other in ("galera", "group", "drbd", "drbd-ha"):
+        error = refused(failover.failover, Standing(other), "node1")
+        assert "no source and replicas" in error.found and error.next_step
     lab.engine = "mysql-5.5"
     assert "no GTIDs" in refused(failover.failover, lab, "near").found
 

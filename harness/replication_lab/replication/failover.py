@@ -10,7 +10,7 @@ from replication_lab import replication
 from replication_lab.model import gtid
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.replication import received
-from replication_lab.replication.fence import Fence
+from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.world import at_once, catalogue, clock
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
@@ -20,8 +20,6 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-# Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
-ROLE = "/etc/mysql/role"
 # Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_PORT = 22_000
 # How long the new source is waited for: in all, and while it receives and applies nothing; then for a node's answer.
@@ -147,7 +145,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
         if missing and not allow_data_loss:
             raise _is_behind(lab, new, old, missing, fence.said)
         lacks = _lacks(lab, new, missing)
-        Replica(new).stop_following(lose=allow_data_loss)
+        Replica(new).stop_following(lose=bool(missing))
     except BaseException:
         # Also if this is interrupted.
         fence.undo()

@@ -11,6 +11,8 @@ from replication_lab.world.docker.lab import Lab
 # Every engine's server reads this at each start: an old source must not accept writes again by itself.
 FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
 FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
+# Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
+ROLE = "/etc/mysql/role"
 # `SET GLOBAL read_only` waits for commits; the server itself gives up after this time, and a frozen one is left alone.
 LOCK_SECONDS, ANSWER_SECONDS = 1, 2
 # How long a server that was killed is waited for: what it has is compared with the new source.
@@ -26,7 +28,7 @@ class Fence:
     said: str = ""
     # What `undo` restores.
     _files: dict[str, bytes] = field(default_factory=dict)
-    _took_writes: bool = True
+    _took_writes: bool = False
 
     def close(self, before_restart: Callable[[], object]) -> None:
         """Make the server refuse writes, now and after each start.
@@ -40,6 +42,7 @@ class Fence:
             with suppress(LabError):
                 self._files[path] = self.lab.node(self.node).text_of(path).encode()
                 self.lab.node(self.node).put(path, FENCE)
+        self._took_writes = self._starts_writable()
         status, _ = self.lab.node(self.node).state()
         if status not in ("running", "paused"):
             self.said = f"{self.node} does not run; it starts as read-only"
@@ -51,6 +54,11 @@ class Fence:
             self.said = f"{self.node} {why}: it was killed and starts again as read-only"
         else:
             self.said = f"{self.node} is read-only"
+
+    def _starts_writable(self) -> bool:
+        """Return whether the server starts as one that accepts writes: one that is frozen cannot be asked."""
+        role = self.lab.node(self.node).text_of(ROLE)
+        return "--read-only=0" in role if role else self.lab.topology.node(self.node).role == "source"
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""
