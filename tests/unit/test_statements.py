@@ -71,7 +71,7 @@ def dialled(monkeypatch):
             return wires[-1]
 
         monkeypatch.setattr(tls, "Connection", connect)
-        return Server("source", ("127.0.0.1", 1), dialects()["mariadb"], "secret"), sent, wires
+        return Server("source", ("127.0.0.1", 1), dialects()["mariadb"], {"root": "secret"}), sent, wires
 
     return make
 
