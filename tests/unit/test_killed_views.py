@@ -1,14 +1,16 @@
 """Is a lab restored when the view that changed it was killed, and left alone while another view is alive?"""
 
+import msgspec
 import pytest
 from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, files, lab_files, owners
+from replication_lab.world import catalogue, clock, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 
 from tests.fakes.lab import FakeLab
+from tests.fakes.owners import mark
 
 LINK = "source-replica"
 
@@ -114,3 +116,21 @@ def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatc
         "warning: could not undo a change that a killed live view had left: the proxy does not answer",
         f"restored {killed.name}, which a killed live view had left changed: node replica (was exited)",
     ]
+
+
+def test_the_first_of_several_views_is_found_whatever_the_clock_says(killed, monkeypatch):
+    """By seconds since boot; a view from before the last boot comes first. The clock went back between two views."""
+    [first] = lab_files.views()
+    before = killed_views._read(first)
+    monkeypatch.setattr(clock, "now", lambda: "1970-01-01T00:00:00.000+00:00")
+    monkeypatch.setattr(clock, "timer", lambda: before.at + 1)
+    with killed_views.kept(killed, writes=False):
+        content = lab_files.view_of(killed.name).read_bytes()
+    files.write_whole(first, msgspec.json.encode(before))
+    files.write_whole(lab_files.FOLDER / f"{killed.name}.1{lab_files.VIEWED}", content)
+    files.write_whole(lab_files.FOLDER / f"{killed.name}.2{lab_files.VIEWED}", b'{"at": "an earlier version"}')
+
+    assert len(restored()) == 1
+    assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and lab_files.views() == []
+    earlier = msgspec.structs.replace(before, owner=mark(boot="another"), at=before.at + 1000)
+    assert min([before, earlier], key=killed_views.Before.began) is earlier

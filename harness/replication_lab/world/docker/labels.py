@@ -114,5 +114,5 @@ def _all_labels() -> Iterator[Mapping[str, str]]:
 
 
 def compose_files() -> list[str]:
-    """Return the labels in which Compose names the files that the containers of all labs were started from."""
-    return [one.labels.get(CONFIG_FILES, "") for one in containers()]
+    """Return the labels in which Compose names the files of containers with a lab's label, whatever they are."""
+    return [one.labels.get(CONFIG_FILES, "") for one in _with(LABEL)]
