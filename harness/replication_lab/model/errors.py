@@ -25,6 +25,10 @@ class LabError(Exception):
         return "\n".join(lines)
 
 
+class TooSlow(LabError):
+    """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
+
+
 class OutcomeUnknown(LabError):
     """An error for a statement that may have had its effect: it is never sent again by itself."""
 
