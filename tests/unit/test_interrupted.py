@@ -71,7 +71,7 @@ def interrupted(deaf, monkeypatch, text="SELECT 1; SELECT SLEEP(60); SELECT 2"):
             yield sessions[-1]
 
     with pytest.raises(signals.Stopped) as stop:
-        script.run(Serving(), typed_statements(text), lambda each: f"`{each.sql}`", 60)
+        script.run(Serving(), typed_statements(text), lambda _number, each: f"`{each.sql}`", 60)
     return str(stop.value), stop.value.said
 
 
