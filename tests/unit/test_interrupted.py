@@ -4,12 +4,16 @@ import signal
 from contextlib import contextmanager
 
 import pytest
+from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.model.errors import LabError
 from replication_lab.model.sql_text import typed_statements
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import lab as labs
+from replication_lab.world.docker import project
 from replication_lab.world.mysql import script
+
+from tests.fakes.machine import machine_without_waiting
 
 
 @pytest.fixture
@@ -67,7 +71,7 @@ def interrupted(deaf, monkeypatch, text="SELECT 1; SELECT SLEEP(60); SELECT 2"):
             yield sessions[-1]
 
     with pytest.raises(signals.Stopped) as stop:
-        script.run(Serving(), typed_statements(text), lambda each: f"`{each.sql}`", 60)
+        script.run(Serving(), typed_statements(text), lambda _number, each: f"`{each.sql}`", 60)
     return str(stop.value), stop.value.said
 
 
@@ -173,10 +177,31 @@ def test_an_interruption_that_surfaces_as_another_error_is_no_traceback(ended):
     assert said == "stopped (SIGTERM); meanwhile this failed: ValueError('packet sequence number wrong')"
 
 
+def test_a_command_in_a_container_is_said_to_run_still(monkeypatch):
+    """The engine has no way to end it."""
+    lab = machine_without_waiting(monkeypatch)
+    monkeypatch.setattr(project, "find", lambda _name: lab)
+
+    def stopped(_node, *_command):
+        raise KeyboardInterrupt("SIGTERM")
+
+    monkeypatch.setattr(lab, "run", stopped)
+    found = CliRunner().invoke(
+        cli.cli, ["exec", "--json", "server", "sleep", "9"], prog_name="lab", standalone_mode=False
+    )
+
+    assert found.exception is not None and isinstance(found.exception.__cause__, signals.Stopped)
+    assert found.exception.__cause__.said == "the command may still run in server"
+
+
 def test_what_became_of_a_statement_is_said(ended):
-    """Instead of a removal."""
+    """And what was removed after it, as by the start of a lab that ran a file."""
 
     def act():
+        signals.REMOVED[:] = ["lab-a"] if removed else []
         raise signals.Stopped("SIGTERM", "`SELECT 1` may still run on source")
 
-    assert ended("sql", act) == (130, "stopped (SIGTERM); `SELECT 1` may still run on source")
+    said, removed = "stopped (SIGTERM); `SELECT 1` may still run on source", False
+    assert ended("sql", act) == (130, said)
+    removed = True
+    assert ended("up", act) == (130, f"{said}; lab-a, which this command had started, was removed")

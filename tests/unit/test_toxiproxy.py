@@ -265,3 +265,10 @@ def test_the_far_end_of_a_machine_without_a_server_is_an_echo():
     lab = Lab("lab-drbd", catalogue.topology("drbd"), "mariadb", {})
 
     assert isinstance(lab.link(lab.topology.links[0].name).far_end(), Echo)
+
+
+def test_a_request_is_sent_once():
+    """A toxic that was added twice would be refused, and a removal that was repeated would find nothing."""
+    adapter = Toxiproxy("127.0.0.1:1")._session.get_adapter("http://127.0.0.1:1")
+
+    assert vars(adapter)["max_retries"].total == 0

@@ -107,7 +107,10 @@ COMMANDS = {
 STARTING_LABS = ("up", "ask", "run", "drill")
 
 # Commands that change a running lab and do not undo it when they are interrupted.
-CHANGING = {"stop", "kill", "pause", "start", "resume", "toxic", "failover", "rejoin", "drbd", "ha", "disk", "down"}
+CHANGING = {
+    *("stop", "kill", "pause", "start", "resume", "toxic"),
+    *("failover", "rejoin", "drbd", "ha", "disk", "down", "clean"),
+}
 
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
@@ -270,13 +273,11 @@ def _say_stopped(error: BaseException) -> None:
 
 
 def _left_by(stop: KeyboardInterrupt) -> list[str]:
-    if isinstance(stop, signals.Stopped):
-        return [stop.said]
-    if signals.REMOVED:
-        return [f"{', '.join(signals.REMOVED)}, which this command had started, was removed"]
-    if Deferred.used in CHANGING:
-        return ["it may have acted in part; ./lab status shows the state now"]
-    return []
+    said = [stop.said] if isinstance(stop, signals.Stopped) else []
+    said += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
+    if not said and Deferred.used in CHANGING:
+        said = ["it may have acted in part; ./lab status shows the state now"]
+    return said
 
 
 def _missing_extra(error: Exception) -> str:

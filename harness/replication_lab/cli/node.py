@@ -17,7 +17,7 @@ from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
 from replication_lab.model.errors import LabError, OutcomeUnknown
 from replication_lab.model.sql_text import Statement
-from replication_lab.world import given_texts
+from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab
 
@@ -142,7 +142,10 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
     acting.refuse_unless_running(lab, node)
     if json_:
         inside = replication.of(lab).inside(node, command)
-        print_json({"node": node, "output": lab.service(node).run(*inside)})
+        try:
+            print_json({"node": node, "output": lab.service(node).run(*inside)})
+        except KeyboardInterrupt as stop:
+            raise signals.Stopped(str(stop), f"the command may still run in {node}") from stop
         return
     is_own_node = not lab.is_attached and node in {each.name for each in lab.topology.nodes}
     _, password = lab.administrator(node) if is_own_node else ("", None)

@@ -66,11 +66,10 @@ def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.
     found = typed_statements(text)
     if not found:
         raise LabError("-e holds no statement", "one or more statements, separated by ;", "./lab sql --help")
-    numbers = {id(statement): number for number, statement in enumerate(found, 1)}
 
-    def name_of(statement: Statement) -> str:
-        number = f"statement {numbers[id(statement)]} of {len(found)}, " if len(found) > 1 else ""
-        return f"{number}`{statement.sql[:100]}`"
+    def name_of(number: int, statement: Statement) -> str:
+        place = f"statement {number} of {len(found)}, " if len(found) > 1 else ""
+        return f"{place}`{statement.sql[:100]}`"
 
     script.run(lab.node(node).server(), found, name_of, ANSWER_SECONDS, each, lab.database(node))
     return len(found)

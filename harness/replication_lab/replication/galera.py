@@ -104,6 +104,8 @@ class Cluster(Nodes, Counts, ReportsReturns):
         servers = [self.server(name) for name in names]
         if small and any(GaleraNode(server).stored_bytes() > SMALL_BYTES for server in servers):
             return []
+        for server in [] if small else servers:
+            GaleraNode(server).wait_for_writesets()
         before = self._committed(servers)
         differing = [said for server in servers[1:] if (said := self.difference(server, servers[0]))]
         quiet = before == self._committed(servers) and len(set(before)) == 1

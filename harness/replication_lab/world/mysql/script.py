@@ -21,22 +21,23 @@ Rows = list[dict[str, Any]]
 def run(
     server: Server,
     found: Sequence[Statement],
-    name_of: Callable[[Statement], str],
+    name_of: Callable[[int, Statement], str],
     seconds: float,
     each: Callable[[Statement, Rows], None] = lambda _statement, _rows: None,
     database: str = "lab",
 ) -> None:
     """Run statements in one session, each within `seconds`; `each` gets the rows of every one that was answered.
 
+    `name_of` returns the name of a statement, by its number from 1, for messages.
     Raise LabError for the first that fails, and Stopped if this is interrupted: that ends the running statement.
     """
     done, running = 0, ""
     with server.session(answer_seconds=seconds, database=database) as connection:
         try:
-            for statement in found:
-                running = name_of(statement)
+            for number, statement in enumerate(found, 1):
+                running = name_of(number, statement)
                 rows = _answer(connection, statement.sql)
-                done, running = done + 1, ""
+                done, running = number, ""
                 each(statement, rows)
         except (pymysql.err.MySQLError, OSError) as error:
             failed = failure(server.name, running, error, seconds)
@@ -50,7 +51,7 @@ def run(
 
 def run_file(server: Server, file: str, found: Sequence[Statement]) -> None:
     """Run the statements of a file, each of which may take 10 minutes; an error has the file and the line."""
-    run(server, found, lambda each: f"{file} line {each.line}, `{each.sql[:60]}`,", FILE_SECONDS)
+    run(server, found, lambda _number, each: f"{file} line {each.line}, `{each.sql[:60]}`,", FILE_SECONDS)
 
 
 def _answer(connection: Connection, sql: str) -> Rows:
