@@ -260,7 +260,7 @@ def answer(name: str) -> str:
         return ""
     summary = experiment(name)
     width, file = terminal.WIDE_PIPE if summary.drilled else terminal.PIPE_WIDTH, io.StringIO()
-    terminal.show(summary, Console(width=width, file=file))
+    Console(width=width, file=file).print(terminal.render(summary))
     printed = "\n".join(line.rstrip() for line in file.getvalue().splitlines())
     return f"```text\n{re.sub(chr(10) * 3, chr(10) * 2, printed).strip()}\n```\n"
 

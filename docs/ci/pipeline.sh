@@ -3,13 +3,14 @@
 #
 #     pipeline.sh drill async --fault cut-link
 #
-# LAB             the lab's command; by default the one of the checkout that this script is in
-# LAB_CACHE       folder for archives of the images, which the pipeline keeps; empty for none
-# LAB_ENGINES     engines whose images are kept in it, separated by spaces
-# LAB_TOPOLOGIES  topologies that need further images, separated by spaces
-# LAB_BASELINE    file of `lab baseline save` to compare the run with
-# LAB_MARGIN      how much worse than the baseline a figure may be; 10% if empty
-# LAB_UNKNOWN     pass: a verdict UNKNOWN ends with status 0
+# LAB               the lab's command; by default the one of the checkout that this script is in
+# LAB_CACHE         folder for archives of the images, which the pipeline keeps; empty for none
+# LAB_CACHE_SHA256  what `lab images save` printed last; without it the content of the images is not verified
+# LAB_ENGINES       engines whose images are kept in it, separated by spaces
+# LAB_TOPOLOGIES    topologies that need further images, separated by spaces
+# LAB_BASELINE      file of `lab baseline save` to compare the run with
+# LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
+# LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
 set -eu
 lab=${LAB:-$(dirname "$0")/../../lab}
 report="lab-report"
@@ -29,7 +30,8 @@ keep_images() {
 }
 
 if [ -n "${LAB_CACHE:-}" ]; then
-  [ ! -d "$LAB_CACHE" ] || "$lab" images load "$LAB_CACHE" || echo "building the images" >&2
+  [ ! -d "$LAB_CACHE" ] || "$lab" images load "$LAB_CACHE" ${LAB_CACHE_SHA256:+--sha256 "$LAB_CACHE_SHA256"} ||
+    echo "building the images" >&2
   keep_images
 fi
 

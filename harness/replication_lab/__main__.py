@@ -1,5 +1,11 @@
-"""`python -m replication_lab`: the same as the `lab` launcher."""
+"""The program, `python -m replication_lab`: what the `lab` launcher and the installed command run."""
 
-from replication_lab.cli import main
+import signal
 
-main()
+# Until `main` handles it, Ctrl-C ends the process without a traceback: the imports take a while, and change nothing.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from replication_lab.cli import main  # noqa: E402 - not before that
+
+if __name__ == "__main__":
+    main()

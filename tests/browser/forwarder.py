@@ -51,7 +51,7 @@ class Forwarder(Way):
     """Forwards connections to the port of an `address`."""
 
     def __init__(self, address: str):
-        self._target, self._port = int(address.partition("/?")[0].rpartition(":")[2]), 0
+        self._target, self._port = int(address.partition("/#")[0].rpartition(":")[2]), 0
         super().__init__()
         self.address = address.replace(f":{self._target}/", f":{self._port}/")
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Topology
@@ -132,7 +132,8 @@ class FakeNode:
 class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
-    password = "fake"
+    passwords: ClassVar = {"lab": "fake", "root": "of root", "replicator": "of replicator"}
+    owners: frozenset[str] = frozenset()
 
     def __init__(self, world: "FakeWorld", topology: Topology, engine: str):
         self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine
@@ -169,6 +170,9 @@ class FakeLab:
         self.died: dict[str, str] = {}
         self.deaf = False
 
+    def application(self, _node: str) -> tuple[str, str]:
+        return "lab", self.passwords["lab"]
+
     @property
     def different_nodes(self) -> list[str]:
         return [self.topology.source.name]
@@ -191,6 +195,9 @@ class FakeLab:
             {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
         )
         return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
+
+    def database(self, _node: str) -> str:
+        return "lab"
 
     def node(self, name: str) -> FakeNode:
         return FakeNode(self, name)

@@ -20,15 +20,20 @@ class Connection:
 class Machine(LabOfNames):
     """A lab of one node whose container obeys, and whose server answers while it runs."""
 
-    name, topology, password = "lab-single", catalogue.topology("single"), "fake"
+    name, topology, is_attached = "lab-single", catalogue.topology("single"), False
 
     def __init__(self):
         self.status, self.code, self.starts = "running", 0, 1
         self.quota, self.memory, self.periods, self.commands = 0, 0, 0, []
         self.ahead, self.in_use = 0, False
 
+    def administrator(self, node):
+        return "root", "fake"
+
     def _ended(self, code):
         self.status, self.code = "exited", code
+
+    owners = ()
 
     def is_in_use(self):
         return self.in_use
@@ -62,6 +67,10 @@ class Machine(LabOfNames):
 
     def logs(self, node, lines=12):
         return "\n".join(["its first words", "its last words"][-lines if lines != "all" else 0 :])
+
+    def follow_logs(self, node, lines):
+        yield self.logs(node, lines)
+        yield "\nits newest words\x1b[2J\n"
 
     def cpu_quota_us(self, node):
         return self.quota

@@ -57,6 +57,7 @@ class FakeServer:
             f"SHOW GLOBAL STATUS LIKE '{says.semisync_source}": self._semisync_status,
             f"SHOW GLOBAL VARIABLES LIKE '{says.semisync_source}": self._semisync_variables,
             "SHOW GLOBAL STATUS LIKE 'wsrep": self._galera,
+            "SELECT SUM(DATA_LENGTH)": lambda: [{"bytes": 0}],
             "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
             "SELECT * FROM information_schema.PROCESSLIST": list,
             "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'": lambda: [{"Value": "0"}],
@@ -114,6 +115,9 @@ class FakeServer:
     def tables(self, database: str) -> list[str]:
         return [f"{database}.foo"]
 
+    def replicated_tables(self) -> list[str]:
+        return self.tables("lab")
+
     def checksum(self, _table: str) -> int:
         return int(self.differs)
 
@@ -127,6 +131,8 @@ class FakeServer:
 
     def rows(self, statement: str) -> Rows:
         """Return the result of a query of the harness; StopIteration for one that the model does not know."""
+        if statement == self.dialect.gtids:
+            return self._transactions()
         if asked := READ.match(statement):
             return [{"value": self._variable(asked[1])}]
         if summed := SUMMED.match(statement):

@@ -32,8 +32,14 @@ class FakeSession:
     changes: list[tuple[str, int, int]] | None = None
     answer: int = 0
 
-    def cursor(self) -> "FakeSession":
+    def cursor(self, _kind: object = None) -> "FakeSession":
         return self
+
+    def thread_id(self) -> int:
+        return 1
+
+    def fetchall(self) -> list[dict[str, int]]:
+        return []
 
     def __enter__(self) -> "FakeSession":
         return self

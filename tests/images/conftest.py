@@ -11,9 +11,11 @@ import docker.errors
 import pymysql
 import pytest
 from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 
 from tests.images.engines import ENGINES, QUICK
+from tests.images.own_image import BAKE
 
 LABEL = "replication-lab.test"
 FLOATING = "mysql"
@@ -219,3 +221,20 @@ def loose_image(client):
     yield start
     for container in containers:
         remove_container(container)
+
+
+@pytest.fixture
+def name(client, tmp_path, monkeypatch):
+    """Return the name of an image that only this test has, in a folder images/ of its own."""
+    chosen = f"test-{secrets.token_hex(4)}"
+    folder = tmp_path / "images" / chosen
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\nCOPY content /\n")
+    (folder / "content").write_text("first")
+    (tmp_path / "images" / "bake.yaml").write_text(BAKE.format(name=chosen))
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
+    monkeypatch.setitem(images.MEGABYTES, chosen, 1)
+    yield chosen
+    for tag in [tag for image in client.images.list() for tag in image.tags if chosen in tag]:
+        client.images.remove(tag, force=True)

@@ -1,29 +1,17 @@
-"""Are images pushed to a registry, pulled from it, and kept in archives, and a stale one never used?
+"""Are images pushed to a registry and pulled from it, and a stale one never used?"""
 
-The tests build an image of their own, so that none that other tests use is replaced.
-"""
-
-import secrets
 import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
-from docker.errors import ImageNotFound
-from replication_lab.world import catalogue
-from replication_lab.world.docker import archives, bake_file, images, registry
+from replication_lab.world.docker import bake_file, images, registry
 
 from tests.images.conftest import LABEL, until
+from tests.images.own_image import change, forget
 
 SOURCES = Path(__file__).parent / "registry"
 REGISTRY = "replication-lab-test/registry"
-BAKE = """
-services:
-  {name}:
-    image: replication-lab/{name}
-    build: {{context: images/{name}}}
-"""
-
 pytestmark = pytest.mark.long
 
 
@@ -52,35 +40,6 @@ def address(client):
 
 
 @pytest.fixture
-def name(client, tmp_path, monkeypatch):
-    """Return the name of an image that only this test has, in a folder images/ of its own."""
-    chosen = f"test-{secrets.token_hex(4)}"
-    folder = tmp_path / "images" / chosen
-    folder.mkdir(parents=True)
-    (folder / "Dockerfile").write_text("FROM scratch\nCOPY content /\n")
-    (folder / "content").write_text("first")
-    (tmp_path / "images" / "bake.yaml").write_text(BAKE.format(name=chosen))
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
-    monkeypatch.setitem(images.MEGABYTES, chosen, 1)
-    yield chosen
-    for tag in [tag for image in client.images.list() for tag in image.tags if chosen in tag]:
-        client.images.remove(tag, force=True)
-
-
-def change(name: str) -> None:
-    (catalogue.IMAGES / name / "content").write_text("second")
-
-
-def forget(client, name: str) -> None:
-    """Remove an image from this machine, under every name."""
-    for tag in [tag for image in client.images.list() for tag in image.tags if name in tag]:
-        client.images.remove(tag, force=True)
-    with pytest.raises(ImageNotFound):
-        client.images.get(images.PREFIX + name)
-
-
-@pytest.fixture
 def pushed(client, address, name, monkeypatch):
     """Build the image, push it, and remove it from this machine; LAB_IMAGES leads to the registry."""
     images.ensure([name])
@@ -105,7 +64,7 @@ def test_a_push_leaves_no_name_of_the_registry_here(client, address, name):
     images.ensure([name])
     where = registry.publish(client.images.get(images.PREFIX + name), name, f"{address}/team/lab")
 
-    assert where == f"{address}/team/lab/{name}:{bake_file.tag(name, 'amd64')}"
+    assert where.partition("@sha256:")[0] == f"{address}/team/lab/{name}:{bake_file.tag(name, 'amd64')}"
     assert client.images.get(images.PREFIX + name).tags == [f"{images.PREFIX}{name}:latest"]
 
 
@@ -136,6 +95,33 @@ def test_an_image_that_lies_about_its_recipe_is_not_used(client, pushed, name, c
     assert f"building {name} here" in said
 
 
+def test_with_digests_only_the_published_image_is_pulled(client, pushed, name, monkeypatch, capfd, tmp_path):
+    """Somebody pushes another image with the right label under the same tag: the digest gives it away."""
+    digests = tmp_path / "digests"
+    images.ensure([name])
+    digests.write_text(registry.publish(client.images.get(images.PREFIX + name), name, pushed))
+    forget(client, name)
+    monkeypatch.setenv(registry.DIGESTS, str(digests))
+    recipe = f"replication-lab.recipe={bake_file.digest(name)}"
+    tag = ":".join(registry.reference(pushed, name))
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text(f"FROM scratch\nCOPY Dockerfile /\nLABEL {recipe}\n")
+    subprocess.run(["docker", "buildx", "build", "--load", "-q", "-t", tag, folder], check=True)
+    subprocess.run(["docker", "push", "-q", tag], check=True)
+    forget(client, name)
+    monkeypatch.setattr(images, "_bake", lambda names: pytest.fail(f"{names} was built"))
+    images.ensure([name])
+
+    assert images.published(images.PREFIX + name) == [f"{pushed}/{name}@{digests.read_text().partition('@')[2]}"]
+    left = client.images.get(images.PREFIX + name).id
+    monkeypatch.delenv(registry.DIGESTS)
+    forget(client, name)
+    assert left not in [each.id for each in client.images.list(all=True)]
+    images.ensure([name])
+    assert images.published(images.PREFIX + name) != [f"{pushed}/{name}@{digests.read_text().partition('@')[2]}"]
+
+
 def test_a_registry_that_does_not_answer_costs_a_line_and_a_build(client, name, monkeypatch, capfd):
     """The image is built here."""
     monkeypatch.setenv(registry.VARIABLE, "127.0.0.1:9/nothing")
@@ -164,43 +150,3 @@ def refused_by():
         return told.value
 
     return call
-
-
-def test_an_archive_brings_an_image_back(client, name, tmp_path):
-    """Saved, removed, loaded: under its own name and current; a second save writes nothing again."""
-    images.ensure([name])
-    (path,) = archives.save(tmp_path / "kept", [name])
-    written = path.stat().st_mtime_ns
-    assert archives.save(tmp_path / "kept", [name]) == [path] and path.stat().st_mtime_ns == written
-    forget(client, name)
-
-    assert archives.load(tmp_path / "kept", pytest.fail) == [name]
-    assert images.is_current(name)
-
-
-def test_a_stale_archive_is_not_loaded_and_the_next_save_replaces_it(client, name, tmp_path):
-    """A changed recipe: the archive is named and left, the image is built, and the folder has the new one only."""
-    images.ensure([name])
-    (old,) = archives.save(tmp_path / "kept", [name])
-    change(name)
-    said: list[str] = []
-
-    assert archives.load(tmp_path / "kept", said.append) == [] and old.name in said[0]
-    assert not images.is_current(name)
-    images.ensure([name])
-    (new,) = archives.save(tmp_path / "kept", [name])
-    assert [*(tmp_path / "kept").iterdir()] == [new] != [old]
-
-
-def test_an_archive_under_a_wrong_name_is_not_used(client, name, tmp_path):
-    """The label of the loaded image counts, not the file's name."""
-    images.ensure([name])
-    (old,) = archives.save(tmp_path / "kept", [name])
-    change(name)
-    old.rename(old.with_name(f"{name}-{bake_file.tag(name, 'amd64')}.tar"))
-    said: list[str] = []
-
-    assert (
-        archives.load(tmp_path / "kept", said.append) == [] and "was not built from the recipe in its name" in said[0]
-    )
-    assert not images.is_current(name)

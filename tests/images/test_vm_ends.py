@@ -7,6 +7,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world import vm
 from replication_lab.world.docker import labels, leftovers
 
+from tests.fakes.owners import dead
 from tests.images.conftest import PATIENCE_S, until
 from tests.images.yard import VM, opened_yard
 
@@ -84,7 +85,7 @@ def stop_guest(machine):
 def test_a_machine_whose_owner_was_killed_is_found(yard):
     """By its labels, as any lab; `lab clean` takes it away."""
     orphan = vm.container("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"})
-    yard.client.containers.run(detach=True, **orphan | {"labels": orphan["labels"] | {labels.LABEL: "1-0.00"}})
+    yard.client.containers.run(detach=True, **orphan | {"labels": orphan["labels"] | {labels.LABEL: dead()}})
     found = "replication-lab-orphan-vm" in leftovers.left_behind()
     leftovers.remove("replication-lab-orphan-vm")
 

@@ -65,8 +65,7 @@ def remove(project: str, folder: Path, volumes: Collection[str] = ()) -> None:
     """Remove all of a project, whatever is attached to it, and these volumes that it had."""
     volumes = {*volumes, *volumes_of(project)}
     # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
-    if added := attachments.containers().get(project):
-        attachments.restore(attachments.of(added))
+    attachments.restore(project)
     _compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
     # Compose forgets that a volume had no name once it has recreated the container.
     for volume in engine.client().volumes.list():

@@ -2,18 +2,20 @@
 
 import http.client
 import json
+import secrets
 from contextlib import closing, contextmanager
 
 SECONDS = 60
 
 
 class Browser:
-    """Requests like a browser's, with the cookie that the token gave."""
+    """Requests like those of the page, with a session that the token has let in."""
 
     def __init__(self, address):
-        self.host, _, path = address.removeprefix("http://").partition("/")
-        answer, _ = self._ask("GET", f"/{path}", {})
-        self.cookie = answer.getheader("Set-Cookie").partition(";")[0]
+        self.host, _, token = address.removeprefix("http://").partition("/#token=")
+        self.headers = {"Authorization": f"Bearer {secrets.token_urlsafe(24)}", "Origin": f"http://{self.host}"}
+        answer, _ = self._ask("POST", "/session", {**self.headers, "X-Lab-Token": token})
+        assert answer.status == 204
 
     def _ask(self, method, path, headers, body=None):
         connection = http.client.HTTPConnection(self.host, timeout=SECONDS)
@@ -22,7 +24,7 @@ class Browser:
         return answer, connection
 
     def send(self, method, path, body):
-        headers = {"Cookie": self.cookie, "Origin": f"http://{self.host}", "Content-Type": "application/json"}
+        headers = {**self.headers, "Content-Type": "application/json"}
         answer, connection = self._ask(method, path, headers, json.dumps(body))
         with closing(connection):
             return answer.status, json.loads(answer.read())
@@ -30,7 +32,7 @@ class Browser:
     @contextmanager
     def events(self):
         """Yield the stream's events as they come: (name, data)."""
-        answer, connection = self._ask("GET", "/events", {"Cookie": self.cookie})
+        answer, connection = self._ask("GET", "/events", self.headers)
         with closing(connection):
             yield _events(answer)
 

@@ -134,4 +134,4 @@ def test_a_statement_that_a_server_refuses_ends_the_run_with_its_line(command, t
     answer = command("ask", "semisync", "--vary", "clients=1,4", "--schema", str(tmp_path / "shop.sql"), *FEW)
 
     assert answer.returncode == 3
-    assert "shop.sql line 3: source refused `INSERT INTO items VALUES (1)`" in " ".join(answer.stderr.split())
+    assert "shop.sql line 3, `INSERT INTO items VALUES (1)`, on source failed" in " ".join(answer.stderr.split())

@@ -11,7 +11,7 @@ import sys
 import pytest
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.record import Record
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, owners
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels, leftovers, project
 
@@ -138,7 +138,7 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
 
 def pid_of(name):
     container = next(iter(project.all_labs()[name].containers.values()))
-    return int(container.labels[labels.LABEL].partition("-")[0])
+    return int(owners.parsed(container.labels[labels.LABEL]).process)
 
 
 def test_a_busy_port_is_a_clear_error(command, name):

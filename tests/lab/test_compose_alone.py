@@ -12,6 +12,7 @@ from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import catalogue, pacemaker
 from replication_lab.world.docker import images, project
+from replication_lab.world.docker.lab import PASSWORDS
 
 FILES = catalogue.topologies()
 # Drills bring the others up, by the same files.
@@ -65,7 +66,9 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     copies = {node.name: lab.node(node.name).server().value("SELECT id FROM lab.t") for node in lab.topology.nodes}
 
     assert dict.fromkeys(copies, 42) == copies
-    assert f"LAB_PASSWORD={lab.password}\n" == ALONE.read_text()
+    written = dict(line.split("=", 1) for line in ALONE.read_text().splitlines())
+    assert {PASSWORDS[user]: password for user, password in lab.passwords.items()} == written
+    assert len(set(written.values())) == len(PASSWORDS)
 
 
 @pytest.mark.long
@@ -88,7 +91,7 @@ def test_no_password_is_assumed(tmp_path):
     """In a checkout in which ./lab never ran, Compose refuses and says where one comes from; ./lab writes one once."""
     shutil.copytree(catalogue.COMPOSE, tmp_path / "compose", ignore=shutil.ignore_patterns(".env*"))
     command = ["docker", "compose", "-f", "compose/semisync.yaml", "config"]
-    without = {name: value for name, value in os.environ.items() if name != "LAB_PASSWORD"}
+    without = {name: value for name, value in os.environ.items() if name not in PASSWORDS.values()}
 
     refused = subprocess.run(command, cwd=tmp_path, env=without, capture_output=True, text=True, check=False)
     written = ALONE.read_text()

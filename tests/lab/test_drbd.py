@@ -18,6 +18,7 @@ from replication_lab.world import clock, drbd
 
 from tests.lab.conftest import things_of
 from tests.lab.machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers
+from tests.lab.processes import check_no_password, processes_watched
 
 RATE_KIB = 4096
 FILLING, FILL = "/run/lab/filling", f"dd if=/dev/zero of={DATA}/.filling bs=64K count=64 oflag=direct"
@@ -332,9 +333,10 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unl
 def test_a_client_is_led_to_the_machine_that_serves(whole, command):
     """Whichever it is; a person's client runs in the guest."""
     serving = drbd.primary(whole).node
-
     assert serving in command("sql", "--lab", whole.name, "-e", "SELECT @@hostname").stdout
-    assert serving in command("sql", "--lab", whole.name, stdin="SELECT @@hostname").stdout
+    with processes_watched() as seen:
+        assert serving in command("sql", "--lab", whole.name, stdin="SELECT @@hostname, SLEEP(0.3)").stdout
+    check_no_password(whole, seen, b"MYSQL_PWD=$MYSQL_ROOT_PASSWORD")
 
 
 def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):

@@ -4,8 +4,8 @@ import random
 import signal
 
 import pytest
-from replication_lab.world import clock
-from replication_lab.world.docker import labels, leftovers
+from replication_lab.world import clock, lab_files
+from replication_lab.world.docker import labels
 
 from tests.lab.conftest import read_until, things_of
 
@@ -51,4 +51,4 @@ def test_a_command_that_is_ended_leaves_nothing(start_command, name, words, numb
         return
     assert status == (2 if words in RECORDED and "record" in said else 128 + number), said
     assert {lab: things_of(lab) for lab in made} == {lab: [] for lab in made}
-    assert [path.name for lab in made for path in leftovers.STATE.glob(f"{lab}.*")] == []
+    assert [path.name for lab in made for path in lab_files.FOLDER.glob(f"{lab}.*")] == []

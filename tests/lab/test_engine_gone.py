@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from replication_lab.world import journal
+from replication_lab.world import journal, lab_files
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import labels, leftovers, project
+from replication_lab.world.docker import labels, leftovers
 
 from tests.browser.forwarder import SocketForwarder
 from tests.lab.conftest import read_until
@@ -77,8 +77,8 @@ def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, comman
     summary = json.loads(judged.stdout)
     assert summary["verdict"] in ("CRASHED", "UNKNOWN") and judged.returncode == 3
     assert {path.name for path in folder.iterdir()} >= {"record.jsonl", "summary.json", "report.html"}
-    assert made and not made & {*leftovers.left_behind(), *project.projects()}
-    assert [path.name for name in made for path in leftovers.STATE.glob(f"{name}*")] == []
+    assert made and not made & {*leftovers.left_behind(), *labels.owners()}
+    assert [path.name for name in made for path in lab_files.FOLDER.glob(f"{name}*")] == []
 
 
 def test_a_start_without_its_engine_is_one_error(way, start, command, name):
@@ -91,8 +91,8 @@ def test_a_start_without_its_engine_is_one_error(way, start, command, name):
     command("down", "--lab", "no-such-lab")
 
     assert status == 3 and is_one_error(said), said
-    assert name not in project.projects()
-    assert list(leftovers.STATE.glob(f"{name}*")) == []
+    assert name not in labels.owners()
+    assert list(lab_files.FOLDER.glob(f"{name}*")) == []
 
 
 def test_a_start_whose_engine_comes_back_leaves_nothing(way, start, name):
@@ -105,4 +105,4 @@ def test_a_start_whose_engine_comes_back_leaves_nothing(way, start, name):
     status, said = ended(process)
 
     assert status == 3 and said.count("error:") == 1 and "Trace" not in said, said
-    assert name not in project.projects()
+    assert name not in labels.owners()

@@ -1,6 +1,7 @@
 """The everyday commands on a real lab, as a user types them; and a lab that `lab drill --keep` leaves up."""
 
 import json
+import signal
 
 import msgspec
 import pymysql
@@ -9,6 +10,8 @@ from replication_lab import runs
 from replication_lab.model.drill import Expectation
 from replication_lab.runner import drill_set
 from replication_lab.world.docker import leftovers, project
+
+from tests.lab.conftest import read_until
 
 NAME = "test-everyday"
 
@@ -88,6 +91,18 @@ def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
     assert lab("logs", "source", "--lines", "1").stdout.count("\n") == 1
     assert json.loads(lab("logs", "toxiproxy", "--json").stdout)["lines"]
     assert lab("logs", "no-such-node").returncode == 3
+
+
+def test_a_followed_log_is_shown_as_it_comes_without_what_a_terminal_obeys(lab, start_command):
+    """Until the command is interrupted; what a client writes into the log does nothing."""
+    following = start_command("logs", "source", "--follow", "--lines", "1", "--lab", NAME)
+    assert following.stdout.readline()
+    assert lab("exec", "source", "sh", "-c", r"printf 'new \033]0;owned\007 words\n' >/proc/1/fd/2").returncode == 0
+    said = read_until(following, " words\n")[-1]
+    following.send_signal(signal.SIGINT)
+
+    assert said.startswith("new ") and not set(said) & {"\x1b", "\x07"}
+    assert following.wait() == 130
 
 
 def test_a_command_runs_in_a_node_and_its_exit_status_is_kept(lab):

@@ -88,7 +88,7 @@ def test_a_file_of_sql_is_run_up_to_the_statement_that_fails(loaded):
     replica = Replica(loaded.node("replica").server())
     replica.wait_for(BinaryLog(source).position())
 
-    assert failed.value.found.startswith("more.sql line 3: source refused `CALL p()`")
+    assert failed.value.found.startswith("more.sql line 3, `CALL p()`, on source failed")
     assert "read-only replica" in refused.value.found
     assert replica.server.value("SELECT GROUP_CONCAT(a) FROM shop.t") == "3,4"
     source.execute("DROP DATABASE shop")

@@ -11,8 +11,9 @@ from replication_lab.model.errors import LabError
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
-from replication_lab.world.docker import leftovers
 from replication_lab.world.mysql.galera import GaleraNode
+
+from tests.lab.processes import check_no_password, processes_watched
 
 # What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.
 pytestmark = pytest.mark.long
@@ -32,7 +33,7 @@ def at_data_of(lab, node, script):
     container = lab.node(node).container
     of_image = ("--entrypoint", "bash", container.image.id)
     answer = subprocess.run(
-        ["docker", "run", "--rm", "--volumes-from", container.id, *of_image, "-ec", script],
+        ["docker", "run", "--rm", "--network=none", "--volumes-from", container.id, *of_image, "-ec", script],
         capture_output=True,
         text=True,
         check=True,
@@ -96,20 +97,22 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
 
 
 def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
-    """LAB_SST is the joiner's; its data directory was lost."""
+    """LAB_SST is the joiner's; its data directory was lost. No process of the cluster shows a password meanwhile."""
     whole.node("node3").kill()
     at_data_of(whole, "node3", f"find {DATA} -mindepth 1 -delete")
-    docker_compose = ["docker", "compose", "--env-file", str(leftovers.STATE / f"{whole.name}.env")]
-    subprocess.run(
-        [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
-        cwd=catalogue.ROOT,
-        env={**os.environ, "LAB_SST": "rsync"},
-        check=True,
-        capture_output=True,
-    )
-    make_whole(whole)
+    docker_compose = ["docker", "compose", "--env-file", str(whole.env_file)]
+    with processes_watched() as seen:
+        subprocess.run(
+            [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
+            cwd=catalogue.ROOT,
+            env={**os.environ, "LAB_SST": "rsync"},
+            check=True,
+            capture_output=True,
+        )
+        make_whole(whole)
 
     assert "wsrep_sst_rsync --role 'joiner'" in since_restart(whole, "node3")
+    check_no_password(whole, seen, b"wsrep_sst_rsync")
     assert 1 == len(rows(whole))
 
 

@@ -3,7 +3,8 @@
 import secrets
 
 import pytest
-from replication_lab.lab import up
+from replication_lab import replication
+from replication_lab.lab import nodes, status, up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
@@ -47,3 +48,40 @@ def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
     pair.node("node1").start_again()
     wait_until(pair.node("node1").is_healthy, "node1 healthy")
     assert pair.node("node1").server().value("SELECT COUNT(*) FROM lab.t") == 1
+
+
+def test_two_clusters_that_were_written_separately_are_named(pair):
+    """Apart by their views; joined again at the same number all are Synced, and only the rows show it.
+
+    It leaves the pair with two histories: it is the last test of this file.
+    """
+    first, second = pair.node("node1").server(), pair.node("node2").server()
+    links = [pair.link(link.name) for link in pair.topology.links]
+    kind = replication.of(pair)
+    wait_until_synced([first, second], 2)
+    assert kind.separate_histories() == []
+    for link in links:
+        link.cut()
+    wait_until(lambda: not GaleraNode(second).status().primary, "node2 to have no majority")
+    second.execute("SET GLOBAL wsrep_provider_pc_bootstrap = ON")
+    wait_until(lambda: all(GaleraNode(one).status().synced for one in (first, second)), "both to be Primary alone")
+    first.execute("INSERT INTO lab.t VALUES (10)")
+    second.execute("INSERT INTO lab.t VALUES (20)")
+
+    assert kind.separate_histories(small=True) == ["two clusters, written separately: node1 does not see node2"]
+
+    for link in links:
+        link.enable()
+    nodes.act(pair, "stop", ["node2"])
+    serving, separate = nodes.act(pair, "start", ["node2"])
+    pair.refresh()
+    wait_until_synced([pair.node(name).server() for name in ("node1", "node2")], 2)
+
+    assert serving.ok and not separate.ok
+    assert (
+        "two clusters, written separately" in separate.found
+        and "node2 differs from node1 in `lab`.`t`" in separate.found
+    )
+    assert status.view(pair).warnings == [separate.found]
+    with pytest.raises(LabError, match="two clusters, written separately"):
+        replication.of(pair).wait_until_together()

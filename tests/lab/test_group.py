@@ -1,11 +1,13 @@
 """MySQL Group Replication on real servers: all of it crosses Toxiproxy, and the group comes back from faults."""
 
+import re
 import secrets
+from contextlib import suppress
 
 import pytest
 from replication_lab.faults.toxic_calibration import clear
-from replication_lab.lab import up
-from replication_lab.model.errors import LabError
+from replication_lab.lab import nodes, sql_files, up
+from replication_lab.model.errors import LabError, OutcomeUnknown
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.replication import group as kind
 from replication_lab.world import catalogue, signals
@@ -125,6 +127,23 @@ def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
 
     assert 1 == len(counts(group))
     assert dict.fromkeys(NODES, 0) == passed_by(group)
+
+
+@pytest.mark.long
+def test_nodes_that_start_without_a_majority_are_not_said_to_serve(group):
+    """They answer and are OFFLINE. The command that the message names brings the group back."""
+    nodes.act(group, "kill", ["node2", "node3"])
+    proofs = nodes.act(group, "start", ["node2", "node3"])
+
+    assert [proof.ok for proof in proofs] == [False, False]
+    assert all("OFFLINE; no majority: node1 reaches 1 of 3 members" in proof.found for proof in proofs)
+    assert kind.Group(group).describe("node1", "")[0].startswith("ONLINE, no majority: accepts no write")
+    force, unset = re.findall(r'./lab sql node1 --lab \S+ -e "([^"]*)"', proofs[0].found)
+    with suppress(OutcomeUnknown):
+        sql_files.run_typed(group, "node1", force, lambda _statement, _rows: None)
+    wait_until(lambda: group.node("node1").answers() and kind.primary(group) == "node1", "node1 to go on", 120)
+    sql_files.run_typed(group, "node1", unset, lambda _statement, _rows: None)
+    wait_until_whole(group)
 
 
 @pytest.mark.long

@@ -9,10 +9,11 @@ from contextlib import suppress
 import pymysql
 import pytest
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker.lab import PASSWORDS
 
-PASSWORD = "a-password-of-this-test"
+GIVEN = {variable: f"of-{user}-in-this-test" for user, variable in PASSWORDS.items()}
 ALLOWED = {"NET_ADMIN"}
 
 
@@ -20,7 +21,7 @@ ALLOWED = {"NET_ADMIN"}
 def rendered(request):
     """Return a topology as Compose would start it for `lab up`."""
     file = catalogue.compose_file(request.param)
-    settings = {"ENGINE": "mariadb", "LAB_PASSWORD": PASSWORD, "LAB_OWNER": "1-1"}
+    settings = {"ENGINE": "mariadb", **GIVEN, "LAB_OWNER": "1-1"}
     done = subprocess.run(
         ["docker", "compose", "-f", str(file), "--profile", "*", "config", "--format", "json"],
         env={**os.environ, **settings},
@@ -59,8 +60,10 @@ def test_passwords_are_the_labs_own(rendered):
     ]
     accounts = rendered["configs"]["accounts"]["content"]
 
-    assert {value for _, _, value in found} == {PASSWORD}
-    assert accounts.count(f"IDENTIFIED BY '{PASSWORD}'") == accounts.count("CREATE USER")
+    assert {value for _, _, value in found} == set(GIVEN.values())
+    for user in ("lab", "replicator"):
+        assert f"CREATE USER '{user}'@'%' IDENTIFIED BY '{GIVEN[PASSWORDS[user]]}'" in accounts
+    assert accounts.count("IDENTIFIED BY") == accounts.count("CREATE USER") == 2
 
 
 # --- a lab that runs --------------------------------------------------------------------------------------------------
@@ -118,13 +121,13 @@ def content(path):
 
 def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync):
     """Records and reports of this checkout, and the other labs' containers."""
-    secret = semisync.password.encode()
+    secrets = semisync.passwords.values()
     everything = engine.client().containers.list(all=True, ignore_removed=True)
     others = [one for one in everything if semisync.name not in one.name]
     kept = [path for path in catalogue.RUNS.glob("*/*") if path.parent.name != "labs"]
 
-    assert [one.name for one in others if semisync.password in json.dumps(one.attrs)] == []
-    assert [path for path in kept if secret in content(path)] == []
+    assert [one.name for one in others for secret in secrets if secret in json.dumps(one.attrs)] == []
+    assert [path for path in kept for secret in secrets if secret.encode() in content(path)] == []
     assert semisync.env_file.stat().st_mode & 0o077 == 0
 
 
@@ -139,3 +142,85 @@ def test_an_application_cannot_become_an_administrator(semisync):
     """Nor look at the accounts."""
     with pytest.raises(LabError, match="denied"):
         semisync.node("source").server().as_application().rows("SELECT * FROM mysql.user")
+
+
+# --- labels that an image brings with it ------------------------------------------------------------------------------
+
+ATTACHMENT, ATTACHED_BY = "replication-lab.attachment", "replication-lab.attached-by"
+# The process of an owner that has ended, as an earlier version wrote it.
+ENDED = "999999999-1.00"
+
+
+def attachment_of(folder, project, file):
+    """Return an attachment as a label of an earlier version had it: its files, its folder and its consumers."""
+    consumers = [{"service": "app", "count": 1, "config_hash": "x"}]
+    compose = {"project": project, "files": [str(file)], "directory": str(folder)}
+    empty = {"links": [], "nodes": {}, "ports": {}, "images": {}, "doors": []}
+    return json.dumps({"compose": compose, "consumers": consumers, "state": str(folder), **empty})
+
+
+def hostile(folder, file):
+    """Return the labels of images that want something of the lab."""
+    mine = owners.owner().replace(f"process={os.getpid()},", "process=999999999,")
+    project, service = labels.PROJECT, labels.SERVICE
+    added = {ATTACHED_BY: ENDED, service: "app"}
+    node = {service: "source", labels.ENGINE_LABEL: "mariadb", labels.CONFIG_FILES: f"{folder}/semisync.yaml"}
+    return {
+        "pattern": {**added, project: "*", ATTACHMENT: attachment_of(folder, "*", file)},
+        "elsewhere": {**added, project: "../x", ATTACHMENT: attachment_of(folder, "../x", file)},
+        "consumer": {**added, project: "evil", ATTACHMENT: attachment_of(folder, "evil", file)},
+        "missing": {ATTACHMENT: attachment_of(folder, "evil", file)},
+        "rubbish": {**added, project: "evil", ATTACHMENT: "{"},
+        "types": {**added, project: "evil", ATTACHMENT: '{"compose": 7}'},
+        "megabyte": {ATTACHMENT: "x" * (1 << 20), project: "y" * (1 << 20), ATTACHED_BY: "1" * (1 << 20)},
+        "lab": {**node, labels.LABEL: ENDED, project: "lab-evil"},
+        "dead": {**node, labels.LABEL: mine, project: "lab-evil"},
+        "folder": {**node, labels.LABEL: f"{ENDED}@{folder}", project: "lab-evil"},
+        "bare": {labels.LABEL: mine},
+        "half": {labels.LABEL: "compose", labels.ENGINE_LABEL: "mariadb", project: "lab-evil"},
+    }
+
+
+@pytest.fixture
+def untrusted(docker, tmp_path):
+    """Create, and do not start, a container of an image for each set of hostile labels; the folder that they name."""
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    for name in ("evil.json", "evil.attached", "a.conf", "x.json", "evil.override.yaml"):
+        (folder / name).write_text("{}")
+    # If Compose ran it, its container would be there.
+    file = folder / "compose.yaml"
+    file.write_text("services: {app: {image: replication-lab/toxiproxy, container_name: test-evil-ran}}\n")
+    made, tags = [], []
+    try:
+        plain = docker.containers.create("replication-lab/toxiproxy", network_mode="none")
+        made.append(plain)
+        for name, found in hostile(folder, file).items():
+            tags.append(f"test-untrusted-{name}:1")
+            plain.commit(f"test-untrusted-{name}", "1", conf={"Labels": found})
+            made.append(docker.containers.create(tags[-1], name=f"test-untrusted-{name}", network_mode="none"))
+        yield folder
+    finally:
+        for container in made:
+            container.remove(force=True)
+        for tag in tags:
+            docker.images.remove(tag, force=True)
+
+
+@pytest.mark.alone
+def test_the_labels_of_an_untrusted_image_are_names_and_no_instructions(untrusted, command, docker):
+    """A stopped container of such an image is enough: nothing is deleted or run, and each command goes on."""
+    before = sorted(path.name for path in untrusted.iterdir())
+    said = {
+        words: command(*words.split())
+        for words in ("down --lab no-such-lab", "clean --dry-run", "status", "doctor", "detach --lab evil")
+    }
+
+    for words, done in said.items():
+        assert "Traceback" not in done.stderr and "evil" not in done.stdout.replace("test-untrusted", ""), words
+    assert said["clean --dry-run"].returncode == said["status"].returncode == 0
+    assert "no lab 'no-such-lab' is running" in said["down --lab no-such-lab"].stderr
+    assert "test-untrusted-pattern" in said["doctor"].stdout
+    assert sorted(path.name for path in untrusted.iterdir()) == before
+    there = {one.name for one in docker.containers.list(all=True, ignore_removed=True)}
+    assert {f"test-untrusted-{name}" for name in hostile(untrusted, "")} <= there and "test-evil-ran" not in there

@@ -50,6 +50,5 @@ def attachment(**changes: Any) -> Attachment:
         "ports": {"db": 3306},
         "images": {"db": "mariadb:11.8"},
         "doors": ["default"],
-        "state": "/state",
     }
     return Attachment(**{**usual, **changes})

@@ -101,7 +101,7 @@ def lab(monkeypatch, capsys):
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab", *arguments])
-        handlers = [(number, signal.getsignal(number)) for number in signals.ENDING]
+        handlers = [(number, signal.getsignal(number)) for number in signals.HANDLED]
         try:
             cli.main()
             status = 0

@@ -39,6 +39,38 @@ def test_a_dsn_names_its_server_and_its_account():
     assert "p/ss=w" not in repr(account)
 
 
+def test_an_account_is_read_from_a_file_of_its_owner(tmp_path):
+    """Its name is on the command line, which other users can read, and the password is not."""
+    file = tmp_path / "my account"
+    file.write_text("mysql://root:p%2Fss@\n")
+    file.chmod(0o600)
+
+    assert parse_dsn(f"db=@{file}") == ("db", Account("root", "p/ss", str(file)))
+
+
+@pytest.mark.parametrize("bits", [0o640, 0o604, 0o622])
+def test_a_file_that_others_can_read_or_write_is_refused(tmp_path, refused, bits):
+    """With the command that protects it."""
+    file = tmp_path / "my account"
+    file.write_text("mysql://root:secret@")
+    file.chmod(bits)
+    error = refused(parse_dsn, f"db=@{file}")
+
+    assert f"{file} can be used by other users of this host (mode {bits:04o})" == error.found
+    assert error.next_step == f"chmod 600 '{file}'"
+
+
+def test_a_file_without_an_account_is_refused_without_what_is_in_it(tmp_path, refused):
+    """Also one that is not there."""
+    file = tmp_path / "account"
+    assert refused(parse_dsn, f"db=@{file}").found == f"{file} cannot be read: No such file or directory"
+    file.write_text("secret")
+    file.chmod(0o600)
+    error = refused(parse_dsn, f"db=@{file}")
+
+    assert error.found == f"{file} has no account" and "secret" not in str(error)
+
+
 @pytest.mark.parametrize(
     "text", ["db", "mysql://root:secret@", "db=postgres://root:secret@", "db=mysql://@", "=mysql://a:b@"]
 )

@@ -1,6 +1,5 @@
 """Does --against measure two servers, or one with and without a file, in the same rounds, and find the slower one?"""
 
-import os
 import subprocess
 
 import pytest
@@ -12,7 +11,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.verdict import Verdict
-from replication_lab.world import catalogue, own, revisions
+from replication_lab.world import catalogue, lock, own, revisions
 
 from tests.records import golden
 
@@ -278,16 +277,31 @@ def test_a_copy_of_a_revision_that_was_interrupted_is_no_copy(own_project, monke
     assert catalogue.topology(f"async@{catalogue.commit('HEAD', 'async')}").toxics
 
 
-def test_a_copy_that_no_lab_uses_is_removed_an_hour_later(own_project):
-    """A lab that is up reads its Compose file again when it goes down; a command may be about to start one."""
+def command_ends():
+    lock.keep_shared.cache_clear()
+    lock._kept.close()
+
+
+def test_a_copy_that_neither_a_lab_nor_a_command_uses_is_removed(own_project):
+    """A command that is about to start a lab holds its lock; a lab that is up reads its Compose file again."""
     file = catalogue.compose_file(f"async@{catalogue.commit('HEAD', 'async')}")
     [copy] = revisions.places.KEPT.joinpath("revisions").iterdir()
 
     assert revisions.unused([]) == []
-    os.utime(copy, (0, 0))
-    assert revisions.unused([str(file)]) == []
-    assert revisions.unused(["/elsewhere/compose/async.yaml"]) == [copy]
+    command_ends()
+    assert revisions.unused([f"/a,checkout/compose/async.yaml,{file}"]) == []
+    assert revisions.unused([f"{copy}-other/compose/async.yaml"]) == [copy]
     assert revisions.remove([copy]) == [f"the copy {copy.name[:12]} of a revision"] and not copy.exists()
+
+
+def test_a_copy_in_a_path_with_a_comma_is_seen_in_use(own_project, tmp_path, monkeypatch):
+    """Compose puts commas between the files of its label."""
+    monkeypatch.setattr(revisions.places, "KEPT", tmp_path / "kept, and more")
+    file = catalogue.compose_file(f"async@{catalogue.commit('HEAD', 'async')}")
+    command_ends()
+
+    assert revisions.unused([f"{file},/x.servers.yaml"]) == []
+    assert len(revisions.unused([])) == 1
 
 
 def partly(archive, folder):

@@ -82,7 +82,8 @@ def test_no_two_drills_of_a_topology_have_one_name():
         (question("async", "galera", drill="black-hole"), "galera has no drill black-hole", "async, drbd"),
         (question("semisync", settings={"replication": "async"}), "sets replication=async on semisync", "async"),
         (question("drbd", settings={"protocol": "A"}), "case topology=drbd has DRBD's protocol A", "protocol C"),
-        (question("async", drill="read-only"), "async has no drill read-only", ""),
+        (question("async", drill="read-only"), "drill read-only of async injects no fault", "lose-source"),
+        (question("galera", drill="write-conflict"), "drill write-conflict of galera injects no fault", "kill-node"),
         (
             question("semisync", drill="lose-source-after-sync", settings={"wait_point": "AFTER_COMMIT"}),
             "sets the wait point AFTER_SYNC itself",

@@ -122,6 +122,21 @@ def test_a_link_over_which_nothing_flows_is_not_green(attach):
 
 
 @pytest.mark.parametrize(
+    ("account", "warned"), [("mysql://root:secret@", True), ("mysql://reader@", False), ("@FILE", False)]
+)
+def test_a_password_that_others_can_read_is_warned_of(attach, tmp_path, account, warned):
+    """With the way that hides it; it works all the same."""
+    file = tmp_path / "account"
+    file.write_text("mysql://root:secret@")
+    file.chmod(0o600)
+    said = attach("--yes", "--dsn", f"db={account.replace('FILE', str(file))}")
+
+    assert ("every user of this host can read the password" in said.stderr) is warned
+    assert ("--dsn db=@FILE" in said.stderr) is warned and "secret" not in said.output
+    assert said.exit_code == 0 and attach.done == ["none"]
+
+
+@pytest.mark.parametrize(
     ("options", "found"),
     [
         (["--rtt", "forty"], "unknown toxic 'forty'"),

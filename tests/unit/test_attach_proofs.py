@@ -93,7 +93,7 @@ def test_a_project_whose_proof_fails_is_restored(monkeypatch):
     shop = SimpleNamespace(compose=SimpleNamespace(project="shop"), links=[])
     monkeypatch.setattr(attach.images, "ensure", lambda _: None)
     monkeypatch.setattr(attach.attachments, "write", lambda *_: attach.places.RUNS)
-    monkeypatch.setattr(attach.leftovers, "owner", lambda: "me")
+    monkeypatch.setattr(attach.owners, "owner", lambda: "me")
     monkeypatch.setattr(attach.attachments, "restore", restored.append)
 
     def interrupted(_attached):
@@ -102,4 +102,4 @@ def test_a_project_whose_proof_fails_is_restored(monkeypatch):
     monkeypatch.setattr(attach.attachments, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         attach.attach(SimpleNamespace(attached=shop, kept=None, linked={}), "none", lambda _: None)
-    assert restored == [shop]
+    assert restored == ["shop"]

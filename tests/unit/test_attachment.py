@@ -1,14 +1,17 @@
 """Does the override change one service only, and is the attachment a topology like the lab's own?"""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 from replication_lab import replication
-from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Attachment, Consumer, override
-from replication_lab.world.docker import attachments
+from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Consumer, override
+from replication_lab.world import lab_files
+from replication_lab.world.docker import attachments, compose_call
 
+from tests.fakes.docker_engine import Holding, Thing
 from tests.unit.attached_projects import attachment
 
 REPLICATED = attachment(
@@ -60,13 +63,11 @@ def test_the_added_services_have_the_least_power():
         assert each["labels"][OWNER] == "1-2" and "replication-lab" not in each["labels"]
 
 
-def test_an_attachment_is_read_back_from_its_label():
-    """With a dollar sign in a path, which Compose would replace."""
-    attached = attachment(state="/home/$USER/x")
-    label = read(override(attached, "1-2", {}))["services"]["lab-toxiproxy"]["labels"][LABEL]
+def test_a_label_of_an_attachment_is_a_name_and_no_more():
+    """What it means is in a file of the user's own."""
+    labels = read(override(attachment(), "1-2", {}))["services"]["lab-toxiproxy"]["labels"]
 
-    assert "$$USER" in label
-    assert msgspec.json.decode(label.replace("$$", "$"), type=Attachment) == attached
+    assert labels == {OWNER: "1-2", LABEL: "shop"}
 
 
 def test_links_that_a_service_has_are_replaced_only_where_they_lead_to_the_server():
@@ -119,15 +120,56 @@ def test_each_recognised_replication_has_its_kind(kind):
 
 def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypatch, tmp_path):
     """Its variables are gone by then: its services would be recreated with other settings."""
-    shop = attachment(state=str(tmp_path))
-    found, restored = {"shop": ["app"]}, []
-    monkeypatch.setattr(attachments, "containers", lambda: found)
-    monkeypatch.setattr(attachments, "_restore", lambda attached: restored.append(attached) or found.clear())
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    restored = []
+    monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached))
+    attachments.write(attachment(), "1-2", attachments.Kept(), {})
 
-    attachments.restore(shop)
-    attachments.restore(shop)
-    assert restored == [shop]
+    attachments.restore("shop")
+    lab_files.remove("shop")
+    attachments.restore("shop")
+    assert restored == [attachment()]
 
-    (tmp_path / "shop.attached").write_bytes(b"{}")
-    attachments.restore(shop)
-    assert restored == [shop, shop]
+
+@pytest.mark.parametrize("how", ["a link", "others may read it", "another project's", "rubbish", "nothing"])
+def test_an_attachment_is_believed_only_from_a_file_that_is_this_user_s_alone(monkeypatch, tmp_path, how):
+    """Sabotage: a link to a file of others, a file that others may write, one copied from another project."""
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    attachments.write(attachment(), "1-2", attachments.Kept(), {})
+    kept, other = tmp_path / "shop.attached", tmp_path / "other.attached"
+    assert attachments.kept("shop").attached == attachment()
+    if how == "a link":
+        kept.symlink_to(kept.rename(other))
+    elif how == "others may read it":
+        kept.chmod(0o644)
+    elif how == "another project's":
+        kept.rename(other)
+    else:
+        kept.write_text("{" if how == "rubbish" else "{}")
+
+    assert attachments.kept("shop") is None and "shop" not in attachments.all_kept()
+    assert attachments.kept("other") is None
+    attachments.restore("shop")
+
+
+def test_only_the_network_of_the_project_itself_is_removed(monkeypatch):
+    """The engine finds a name by a part of it: that of another attached project contains it."""
+    networks = [Thing(each, None, kind="network", labels={OWNER: "1-2"}) for each in ("shop", "myshop", "shop2")]
+    for network in networks:
+        network.name = f"{network.labels['com.docker.compose.project']}_lab-attach"
+    monkeypatch.setattr(attachments.engine, "client", lambda: Holding(networks))
+    attachments.remove_added("shop")
+
+    assert [network.removed for network in networks] == [True, False, False]
+
+
+def test_the_files_of_a_project_are_found_in_a_path_with_a_comma(tmp_path):
+    """Compose puts commas between them; a file that is gone stays as it was named."""
+    folder = tmp_path / "a, b,c"
+    folder.mkdir()
+    files = [str(folder / name) for name in ("compose.yaml", "more.yaml")]
+    for file in files:
+        Path(file).write_text("{}")
+
+    assert compose_call.split_files(",".join(files)) == files
+    assert compose_call.split_files("/gone.yaml") == ["/gone.yaml"] and compose_call.split_files("") == []

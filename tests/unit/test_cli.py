@@ -13,7 +13,7 @@ import replication_lab
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
-from replication_lab.lab import up
+from replication_lab.lab import down as removal
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.disks import array
@@ -99,6 +99,7 @@ def test_help_loads_no_command():
         "replication_lab.model",
         "replication_lab.model.command",
         "replication_lab.model.errors",
+        "replication_lab.model.visible",
         "replication_lab.world",
         "replication_lab.world.signals",
     }
@@ -230,7 +231,7 @@ def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
     def fail(*_):
         raise LabError("[red] in lab.foo [/]", "")
 
-    monkeypatch.setattr(up, "down", fail)
+    monkeypatch.setattr(removal, "down", fail)
 
     assert "error: [red] in lab.foo [/]" in lab("down")[2]
 
@@ -249,7 +250,7 @@ def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said, expec
     def interrupted(*_):
         raise stop
 
-    monkeypatch.setattr(up, "down", interrupted)
+    monkeypatch.setattr(removal, "down", interrupted)
     status, _, err = lab("down")
 
     assert status == expected and said in err and len(err.strip().splitlines()) == 1
@@ -257,7 +258,7 @@ def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said, expec
 
 def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):
     """Status 3 with the traceback: never 1, which says that a verdict changed."""
-    monkeypatch.setattr(up, "down", lambda *_: 1 / 0)
+    monkeypatch.setattr(removal, "down", lambda *_: 1 / 0)
     status, _, err = lab("down")
 
     assert status == 3
@@ -371,9 +372,10 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(engine, "client", lambda: None)
     monkeypatch.setattr(leftovers, "sweep", list)
-    monkeypatch.setattr(project, "projects", set)
+    monkeypatch.setattr(project, "others", dict)
+    monkeypatch.setattr(labels, "owners", dict)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
-    monkeypatch.setattr(labels, "compose_files", set)
+    monkeypatch.setattr(labels, "compose_files", list)
     monkeypatch.setattr(revisions, "unused", lambda _in_use: [])
 
     assert json.loads(lab("status", "--json")[1]) == []

@@ -6,76 +6,23 @@ import stat
 import subprocess
 from types import SimpleNamespace
 
-import psutil
 import pytest
-from docker.errors import NotFound
-from replication_lab.lab import up
+from replication_lab.lab import down as removal
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
-from replication_lab.world import catalogue, files, signals
+from replication_lab.world import catalogue, files, lab_files, signals
 from replication_lab.world.docker import compose, images, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.dialects import dialects
 
-DEAD = "999999999-1.00"
+from tests.fakes.docker_engine import CONFIG, Holding, Thing
+from tests.fakes.owners import dead, mark
+
 FOLDER, SEMISYNC = str(catalogue.COMPOSE), catalogue.topology("semisync")
-
-
-CONFIG = {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"], "Image": "replication-lab/mariadb"}
-
-
-class Thing:
-    """A container, network or volume by its labels."""
-
-    def __init__(self, project, owner, service="source", folder=FOLDER, kind="container", engine_="mariadb", **more):
-        self.labels = {
-            labels.LABEL: owner,
-            labels.PROJECT: project,
-            labels.SERVICE: service,
-            labels.CONFIG_FILES: f"{folder}/semisync.yaml",
-            labels.WORKING_DIR: folder,
-            **({labels.ENGINE_LABEL: engine_} if service == "source" else {}),
-        }
-        self.kind, self.ports, self.status, self.removed = kind, {}, "running", False
-        self.name = f"{project}-{service}-1"
-        self.attrs = {"Labels": self.labels, "Config": CONFIG, "State": {}, **more}
-
-    def remove(self, **options):
-        if self.removed:
-            raise NotFound("gone")
-        self.removed, self.options = True, options
-
-
-class Engine:
-    """A client that knows things; `list` filters by label as the engine does."""
-
-    def __init__(self, things):
-        self.things = things
-        self.containers, self.networks, self.volumes = (
-            Listing(things, kind) for kind in ("container", "network", "volume")
-        )
-
-
-class Listing:
-    def __init__(self, things, kind):
-        self.things, self.kind = things, kind
-
-    def list(self, all=False, filters=None, ignore_removed=False):
-        wanted = filters["label"] if isinstance(filters["label"], list) else [filters["label"]]
-        return [
-            each
-            for each in self.things
-            if each.kind == self.kind and not each.removed and all_match(each.labels, wanted)
-        ]
-
-
-def all_match(labels, wanted):
-    return all(
-        labels.get(key) == value if equals else key in labels
-        for key, equals, value in (one.partition("=") for one in wanted)
-    )
+# The owner in the labels of an earlier version.
+OLD = "999999999-1.00"
 
 
 @pytest.fixture
@@ -83,7 +30,8 @@ def engine(monkeypatch):
     """Return a function that puts things into a fake engine."""
 
     def holds(*things):
-        monkeypatch.setattr(docker_engine, "client", lambda: Engine(things))
+        found = Holding(things)
+        monkeypatch.setattr(docker_engine, "client", lambda: found)
         return things
 
     return holds
@@ -93,87 +41,50 @@ def engine(monkeypatch):
 def state(monkeypatch, tmp_path):
     """Return runs/labs of this test's own, within a checkout of this test's own."""
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(leftovers, "STATE", tmp_path / "runs" / "labs")
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path / "runs" / "labs")
     (tmp_path / "runs" / "labs").mkdir(parents=True)
     return tmp_path / "runs" / "labs"
 
 
 @pytest.fixture
 def lab() -> Lab:
-    return Lab("lab-a", SEMISYNC, "mariadb", "secret")
+    return Lab("lab-a", SEMISYNC, "mariadb", {"lab": "one", "root": "two", "replicator": "three"})
 
 
 # --- who owns what ----------------------------------------------------------------------------------------------------
 
 
-def test_this_process_is_alive_and_a_reused_number_is_not():
-    """An owner is a PID and a start time: the same number at another time is another process."""
-    mine = leftovers.owner()
-    pid, _, started = mine.partition("@")[0].partition("-")
-
-    assert leftovers.is_alive(mine)
-    assert not leftovers.is_alive(f"{pid}-{float(started) - 100:.2f}")
-    assert not leftovers.is_alive(DEAD)
-
-
-@pytest.mark.parametrize("mark", ["", "compose", "123", "-", "x-y"])
-def test_a_mark_that_is_no_owner_is_not_alive(mark):
-    """Whatever a label holds, it is never an error."""
-    assert not leftovers.is_alive(mark)
-
-
-def test_a_process_that_may_not_be_looked_at_is_no_error(monkeypatch):
-    """Another user's process may refuse."""
-
-    def refuse(_pid):
-        raise psutil.AccessDenied
-
-    monkeypatch.setattr(psutil, "Process", refuse)
-    assert not leftovers.is_alive("1-1.0")
-
-
 @pytest.mark.parametrize(
     ("owner", "kept", "stale"),
-    [(DEAD, False, ["p"]), (DEAD, True, []), ("compose", False, []), ("alive", False, []), ("alive", True, [])],
+    [(dead, False, ["p"]), (dead, True, []), (lambda: "compose", False, []), (mark, False, []), (mark, True, [])],
 )
 def test_left_behind_is_what_a_dead_process_did_not_keep(engine, state, owner, kept, stale):
     """Owned by the living, kept on purpose or started by Compose alone: none of them is left behind."""
-    engine(Thing("p", leftovers.owner() if owner == "alive" else owner, folder=str(catalogue.ROOT / "compose")))
+    engine(Thing("p", owner()))
     if kept:
         (state / "p.json").write_text("{}")
 
     assert leftovers.left_behind() == stale
 
 
-def test_what_another_checkout_keeps_is_not_left_behind(engine, state, tmp_path):
-    """Its state file is looked for in its own folder, not in this one's."""
-    other = tmp_path / "other"
-    (other / "runs" / "labs").mkdir(parents=True)
-    (other / "runs" / "labs" / "p.json").write_text("{}")
-    engine(Thing("p", DEAD, folder=str(other / "compose")))
-
-    assert leftovers.left_behind() == []
-
-
 def test_a_network_alone_is_left_behind_too(engine, state):
     """A process killed before its first container leaves networks and volumes."""
-    engine(Thing("n", DEAD, kind="network"), Thing("v", DEAD, kind="volume"))
+    engine(Thing("n", dead(), kind="network"), Thing("v", dead(), kind="volume"))
 
     assert leftovers.left_behind() == ["n", "v"]
 
 
 def test_sweeping_takes_the_dead_and_leaves_the_living(engine, state):
     """Containers with their anonymous volumes, networks, volumes and files of the dead only."""
-    mine, folder = leftovers.owner(), str(catalogue.ROOT / "compose")
-    dead = [Thing("dead", DEAD, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
-    living = [Thing("living", mine, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
-    engine(*dead, *living)
-    for name, owner in (("dead", DEAD), ("living", mine), ("orphan", DEAD)):
-        (state / f"{name}.env").write_text(f"LAB_OWNER={owner}\n")
+    killed = [Thing("dead", dead(), kind=kind) for kind in ("container", "network", "volume")]
+    living = [Thing("living", mark(), kind=kind) for kind in ("container", "network", "volume")]
+    engine(*killed, *living)
+    for name, owner in (("dead", dead()), ("living", mark()), ("orphan", dead())):
+        files.write_whole(state / f"{name}.env", f"LAB_OWNER={owner}\n".encode())
 
     assert leftovers.sweep() == ["dead"]
-    assert [each.removed for each in (*dead, *living)] == [True] * 3 + [False] * 3
-    assert dead[0].options == {"force": True, "v": True}
+    assert [each.removed for each in (*killed, *living)] == [True] * 3 + [False] * 3
+    assert killed[0].options == {"force": True, "v": True}
     assert sorted(path.name for path in state.iterdir()) == ["living.env"]
 
 
@@ -181,17 +92,20 @@ def test_sweeping_takes_the_dead_and_leaves_the_living(engine, state):
 
 
 def test_a_lab_is_found_by_its_labels(engine):
-    """Topology, engine and password come from the containers themselves, whichever process started them."""
+    """Topology, engine and passwords come from the containers themselves, whichever process started them."""
     engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
     found = project.find("lab-a")
 
-    assert (found.name, found.topology.name, found.engine, found.password) == (
-        "lab-a",
-        "semisync",
-        "mariadb",
-        "secret=1",
-    )
+    assert (found.name, found.topology.name, found.engine) == ("lab-a", "semisync", "mariadb")
+    assert found.passwords == {"root": "secret=1", "lab": "secret=2", "replicator": "secret=3"}
     assert set(found.containers) == {"source", "toxiproxy"}
+
+
+def test_a_lab_of_an_older_version_has_one_password(engine):
+    """It can still be used, and removed."""
+    engine(Thing("lab-a", "compose", **{"Config": {**CONFIG, "Env": ["MYSQL_ROOT_PASSWORD=one"]}}))
+
+    assert project.find("lab-a").passwords == {"root": "one", "lab": "one", "replicator": "one"}
 
 
 def test_a_lab_of_another_image_is_found_with_it(engine):
@@ -241,24 +155,66 @@ def test_somebody_elses_compose_file_is_no_lab(engine):
 
 def test_a_lab_in_use_is_one_whose_process_lives(engine):
     """`lab clean` leaves it alone."""
-    engine(Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD), Thing("lab-c", "compose"))
+    engine(Thing("lab-a", mark()), Thing("lab-b", dead()), Thing("lab-c", "compose"))
 
     assert [lab.is_in_use() for lab in project.all_labs().values()] == [True, False, False]
+    assert [lab.is_idle() for lab in project.all_labs().values()] == [False, True, False]
 
 
 def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch):
     """Leftovers, labs that no running command uses, what arrays left, and images where those are asked for."""
     monkeypatch.setattr(images, "all_tags", lambda: ["replication-lab/load"])
-    monkeypatch.setattr(up.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
-    here = str(state.parents[1] / "compose")
+    monkeypatch.setattr(removal.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     (state / "lab-b.json").write_text("{}")
-    used, kept = Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD, folder=here)
-    things = engine(used, kept, Thing("lab-c", "compose"), Thing("d", DEAD, folder=here))
+    used, kept = Thing("lab-a", mark()), Thing("lab-b", dead())
+    things = engine(used, kept, Thing("lab-c", "compose"), Thing("d", dead()), Thing("lab-e", OLD))
 
-    assert up.removable(with_images=False) == ["d", "lab-b", "lab-c", "4 kept"]
-    assert up.removable(with_images=True) == ["d", "lab-b", "lab-c", "4 kept", "replication-lab/load"]
+    assert removal.removable(with_images=False) == ["d", "lab-b", "5 kept"]
+    assert removal.removable(with_images=True) == ["d", "lab-b", "5 kept", "replication-lab/load"]
     assert not any(thing.removed for thing in things)
+
+
+def test_a_project_of_others_is_not_started_over(engine, refused):
+    """Compose would recreate its containers: whatever they are, the name is taken."""
+    engine(Thing("lab-a", None, "app"), Thing("lab-b", "compose", kind="volume"))
+
+    assert (
+        "lab-a is a Compose project that is not a lab of yours: lab-a-app-1"
+        in refused(project.refuse_taken, "lab-a").found
+    )
+    assert "data of an earlier lab-b exists" in refused(project.refuse_taken, "lab-b").found
+    project.refuse_taken("lab-c")
+
+
+def test_a_topology_is_not_read_from_a_file_that_a_label_names(engine, state, tmp_path):
+    """Only its name is used, among the topologies of this checkout; a file that `lab up` kept is read."""
+    mine = tmp_path / "far.yaml"
+    mine.write_text(catalogue.compose_file("async").read_text())
+    named = {labels.CONFIG_FILES: f"{mine},/x/lab-a.servers.yaml"}
+    engine(Thing("lab-a", "compose", labels=named), Thing("lab-b", "compose", folder="/a,b/compose"))
+
+    assert {name: lab.topology.name for name, lab in project.all_labs().items()} == {"lab-b": "semisync"}
+    files.write_whole(state / "lab-a.env", f"LAB_TOPOLOGY={mine}\n".encode())
+    assert project.find("lab-a").topology.name == "far"
+    (state / "lab-a.env").chmod(0o666)
+    assert "lab-a" not in project.all_labs()
+
+
+def test_a_container_beside_another_has_none_of_its_image_s_labels():
+    """Those of the lab only: an image could make it one of an attached project."""
+    model = Thing("lab-a", "compose", labels={"replication-lab.attachment": "shop", "x": "y"})
+    added = Thing("shop", None, labels={"replication-lab.attachment": "shop", "replication-lab.attached-by": "me"})
+
+    assert labels.of_beside("lab-a", model, "load") == {
+        labels.PROJECT: "lab-a",
+        labels.LABEL: "compose",
+        labels.SERVICE: "load",
+    }
+    assert labels.of_beside("shop", added, "packets").keys() == {
+        *(labels.PROJECT, labels.SERVICE, labels.HASH),
+        *("replication-lab.attachment", "replication-lab.attached-by"),
+    }
 
 
 def test_unknown_services_and_stopped_ones_are_worded(engine, refused):
@@ -320,9 +276,12 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
         "COMPOSE_PROJECT_NAME": "lab-a",
         "ENGINE": "mariadb",
         "LAB_IMAGE": "",
-        "LAB_PASSWORD": "secret",
+        "LAB_PASSWORD": "one",
+        "LAB_ROOT_PASSWORD": "two",
+        "LAB_REPLICATOR_PASSWORD": "three",
         "LAB_COMPOSE": FOLDER,
-    } | {"LAB_OWNER": leftovers.owner()}
+        "LAB_TOPOLOGY": f"{FOLDER}/semisync.yaml",
+    } | {"LAB_OWNER": mark()}
 
 
 def test_what_a_lab_remembers_reads_back(state, lab):
@@ -330,7 +289,7 @@ def test_what_a_lab_remembers_reads_back(state, lab):
     lab.save_state([Proof("semi-sync is on", "1 replica", True)], {"source-replica": "lan"})
     assert lab.state().proofs == [Proof("semi-sync is on", "1 replica", True)]
     assert lab.state().toxics == {"source-replica": "lan"}
-    lab.state_file.write_text("{")
+    files.write_whole(lab.state_file, b"{")
 
     assert lab.state() is None
 
@@ -349,7 +308,7 @@ def test_a_busy_port_is_told(lab):
 def test_a_node_that_never_got_healthy_shows_its_log(engine, lab):
     """The check's last answer and the container's last lines."""
     health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "not replicating\n"}]}}
-    (source,) = engine(Thing("lab-a", DEAD, State=health))
+    (source,) = engine(Thing("lab-a", dead(), State=health))
     source.logs = lambda tail: b"[ERROR] unknown variable 'x'\n"
     error = why(lab, "dependency failed to start")
 
@@ -379,7 +338,7 @@ def test_signals_wait_while_a_lab_is_taken_away(interruptible):
 )
 def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch, failure):
     """Interrupted, crashed or refused: containers and the file with the password are gone."""
-    started = engine(Thing("lab-a", DEAD))
+    started = engine(Thing("lab-a", dead()))
 
     def fail(*_):
         raise failure

@@ -221,12 +221,49 @@ def test_a_condition_is_calibrated_and_proved(text):
 def test_the_proof_of_a_rate_says_that_it_is_the_links(monkeypatch, text, proxies, said):
     """All ports of a link share one rate in each direction."""
     link: Any = FakeLink("a-b")
-    link.model = SimpleNamespace(proxies=proxies)
+    link.model = SimpleNamespace(proxies=proxies, server="b")
     monkeypatch.setattr(up, "RoundTrip", lambda running, _lanes: FakeRoundTrip(running))
-    lab: Any = SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=()))
+    lab: Any = SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=(), nodes=()))
+    link.lab = lab
     (proof,) = up.set_toxics(lab, {"a-b": text})
 
     assert said in proof.found
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "ok"),
+    [
+        ("none", "its proxy lists no toxic; not verified: b does not answer", True),
+        ("40ms", "its proxy lists 40ms-delay-down, 40ms-delay-up; not verified: b does not answer", True),
+        ("loss=2%", "2 % lost", True),
+    ],
+)
+def test_a_link_is_changed_though_its_far_end_is_dead(text, said, ok, monkeypatch):
+    """What cannot be measured is said so; what the kernel does to packets is measured all the same."""
+    monkeypatch.setattr(up.packet_ability, "refuse_unable", lambda *_: None)
+    link: Any = FakeLink("a-b")
+    link.model = SimpleNamespace(proxies=("a-b",), server="b", echoes=False)
+    put(link, catalogue.toxic("black-hole"))
+    dead = SimpleNamespace(answers_soon=lambda: False)
+    topology = SimpleNamespace(links=(), nodes=(SimpleNamespace(name="b"),))
+    lab: Any = SimpleNamespace(link=lambda _name: link, topology=topology, node=lambda _name: dead)
+    link.lab = lab
+    (proof,) = up.set_toxics(lab, {"a-b": text})
+
+    assert said in proof.found and proof.ok == ok
+    assert not any("black-hole" in each["name"] for each in link.toxics())
+
+
+def test_a_toxic_that_a_dead_ends_proxy_does_not_list_is_not_proved(monkeypatch):
+    """The listing is all that there is to verify."""
+    link: Any = FakeLink("a-b")
+    link.model = SimpleNamespace(proxies=("a-b",), server="b", echoes=False)
+    topology = SimpleNamespace(links=(), nodes=(SimpleNamespace(name="b"),))
+    dead = SimpleNamespace(answers_soon=lambda: False)
+    link.lab = lab = SimpleNamespace(link=lambda _name: link, topology=topology, node=lambda _name: dead)
+    monkeypatch.setattr(link, "add", lambda _body: None)
+
+    assert [proof.ok for proof in up.set_toxics(lab, {"a-b": "40ms"})] == [False]
 
 
 def test_a_further_measurement_leaves_the_toxic_on_its_link(monkeypatch):

@@ -121,7 +121,7 @@ def test_the_connections_are_part_of_the_status(lab, monkeypatch):
 
 def test_no_file_of_a_run_holds_the_password(ran, runs, brief, undrawn, monkeypatch):
     """Neither the record nor anything beside it."""
-    monkeypatch.setattr(FakeLab, "password", "s3cret-of-the-lab")
+    monkeypatch.setattr(FakeLab, "passwords", dict.fromkeys(FakeLab.passwords, "s3cret-of-the-lab"))
     short = replace(experiments.load("semisync_wan"), presets={"quick": brief, "full": brief})
     ran(short)
     files = [path for path in runs.rglob("*") if path.is_file()]

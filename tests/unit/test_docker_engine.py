@@ -57,9 +57,9 @@ def machine(monkeypatch):
 # --- finding an engine ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1"])
+@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1", "dev"])
 def test_an_engine_that_is_new_enough_is_taken(engine, compose, version):
-    """Distributions' suffixes and release candidates are versions too; the engine that answers is used as it is."""
+    """As it is: a distribution's suffix, a release candidate, and an own build without a number are versions too."""
     found = engine(version=version)
     compose("2.26.1-4")
 
@@ -240,10 +240,17 @@ def test_the_source_for_debian_13_names_no_mirror():
     assert "://" not in script
 
 
-@pytest.mark.parametrize(("running", "ended"), [([], ["kill 4711"]), (["a lab that stays up"], [])])
-def test_an_engine_that_the_lab_started_is_not_stopped_under_a_lab_that_runs(monkeypatch, tmp_path, running, ended):
-    """One that `--lab-keep` leaves up, or another command's."""
+@pytest.mark.parametrize(
+    ("running", "of_the_engine", "ended"),
+    [([], True, ["kill 4711"]), (["a lab that stays up"], True, []), ([], False, [])],
+)
+def test_an_engine_that_the_lab_started_is_not_stopped_under_a_lab_that_runs(
+    monkeypatch, tmp_path, running, of_the_engine, ended
+):
+    """One that `--lab-keep` leaves up, or another command's. Nor is a process that has its number now."""
     ran = []
+    command = ["dockerd", "--pidfile", str(tmp_path / "pid")] if of_the_engine else ["sleep", "9"]
+    monkeypatch.setattr(docker_engine.psutil, "Process", lambda _: SimpleNamespace(cmdline=lambda: command))
     monkeypatch.setattr(docker_engine, "PID", tmp_path / "pid")
     docker_engine.PID.write_text("4711")
     containers = SimpleNamespace(list=lambda sparse: running)

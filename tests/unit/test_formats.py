@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from junitparser import JUnitXml
@@ -15,7 +16,8 @@ from replication_lab.model.drill_result import Result
 from replication_lab.model.event import End
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
-from replication_lab.report import annotations, compared, figures, formats, markdown, summarise
+from replication_lab.model.timeline import Timeline
+from replication_lab.report import annotations, compared, figures, formats, markdown, page, summarise
 from replication_lab.report.rows import IntervalRow
 
 from tests.records import golden
@@ -198,6 +200,28 @@ def test_the_figures_of_a_drill_in_doubt_say_so():
     summary = summed_up(Result(parsed(), {"lost": 0}, [], ["no fault was seen"]))
 
     assert {row["doubt"] for row in read_csv(figures.csv_of_drills("x", summary))} == {"no fault was seen"}
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_cell_of_a_foreign_record_is_a_formula(begins):
+    """A spreadsheet computes a cell that begins with one of these; numbers, also negative ones, stay numbers."""
+    formula = f"{begins}HYPERLINK(1)"
+    case = msgspec.structs.replace(digest().engines["mariadb"].cases["none"], figures={formula: [-1.5, 1e-7]})
+    engine = msgspec.structs.replace(digest().engines["mariadb"], version=formula, cases={formula: case})
+    foreign = msgspec.structs.replace(digest(), run=formula, engines={formula: engine})
+    summary = summary_of()
+    row = msgspec.structs.replace(summary.cases[0], name=formula, about=formula)
+    texts = [
+        figures.csv_of_experiment(foreign),
+        figures.csv_of_drills(formula, summed_up(Result(parsed(), {"lost": -2}, [], [formula]))),
+        page.figures_csv(msgspec.structs.replace(summary, cases=[row])),
+        page.ledger_csv(Timeline((0, 1), 1, [], {formula: []})),
+    ]
+    cells = [cell for text in texts for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+
+    assert sum(cell.endswith("HYPERLINK(1)") for cell in cells) >= 4
+    assert {cell for cell in cells if cell.startswith(begins)} <= {"-1.5", "-2"}
+    assert {"-1.5", "1e-07", "-2"} <= {*cells}
 
 
 def test_benchmark_actions_get_an_entry_for_each_throughput(recorded):

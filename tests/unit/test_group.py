@@ -127,9 +127,32 @@ def test_a_node_says_whom_it_sees_and_clients_write_on_the_primary():
     """Without a majority it accepts no write; a group without an answer is written at its first node."""
     cut = kind(node1=CUT_OFF)
 
-    assert cut.describe("node1", "member") == ("ONLINE, primary: accepts no write, sees node1 in view 1:3", ["node1"])
+    assert cut.describe("node1", "member") == (
+        "ONLINE, no majority: accepts no write, sees node1 in view 1:3",
+        ["node1"],
+    )
     assert "node2" == kind(**{name: Server(name, primary="node2") for name in NODES}).written_at()
     assert "node1" == kind(**{name: Silent(name) for name in NODES}).written_at()
+
+
+def test_a_member_without_a_majority_serves_nobody_and_the_way_on_is_said():
+    """The survivor names itself as the only member; the setting that forces it is taken back at once."""
+    alone = kind(node1=CUT_OFF, node2=Server("node2", states={}), node3=Silent("node3"))
+    lost = alone.lost_majority()
+
+    assert [alone.hindrance(name) for name in ("node1", "node2")] == ["no majority", "OFFLINE"]
+    assert lost is not None and lost.found == "no majority: node1 reaches 1 of 3 members"
+    assert "./lab sql node1" in lost.next_step
+    assert "group_replication_force_members = 'uuid-node1'" in lost.next_step, "the address of its own"
+    assert "SET GLOBAL group_replication_force_members = ''" in lost.next_step
+
+
+def test_a_member_that_is_cut_off_from_a_group_that_serves_lost_no_majority():
+    """Nothing has to be forced: it comes back by itself."""
+    others = {name: Server(name, states={"node2": "ONLINE", "node3": "ONLINE"}, primary="node3") for name in NODES[1:]}
+
+    assert kind(node1=CUT_OFF, **others).lost_majority() is None
+    assert kind().lost_majority() is None and kind().hindrance("node2") == ""
 
 
 def test_all_nodes_wait_for_what_the_primary_has():

@@ -93,6 +93,60 @@ def test_without_the_variable_no_registry_is_asked(engine, monkeypatch):
     assert built == ["load"]
 
 
+def test_the_digest_of_the_list_is_printed_last(monkeypatch):
+    """After the files; with --json it has a name."""
+    done = archives.Saved(["kept/load.tar"], "kept/images.json", "ab" * 32)
+    monkeypatch.setattr(stock, "save", lambda *_: done)
+
+    assert lab("save", "kept").splitlines() == ["kept/load.tar", "kept/images.json", f"SHA-256 {'ab' * 32}"]
+    assert json.loads(lab("save", "kept", "--json"))["sha256"] == "ab" * 32
+
+
+@pytest.fixture
+def pulled(engine, monkeypatch, tmp_path):
+    """Pull the image `load` with these lines in the file of digests; return the result and what was asked for."""
+
+    def pull(lines):
+        (tmp_path / "digests").write_text(lines)
+        monkeypatch.setenv(registry.VARIABLE, "registry.example/lab")
+        monkeypatch.setenv(registry.DIGESTS, str(tmp_path / "digests"))
+        asked, known = [], engine()
+        known.pull = lambda *words: (
+            asked.append(words) or Image({images.RECIPE: bake_file.digest("load")}, engine=known)
+        )
+        return registry.fetched("load"), asked
+
+    return pull
+
+
+def test_with_a_file_of_digests_an_image_is_pulled_by_its_digest(pulled):
+    """And not by the tag, which may lead to another one by now."""
+    digest = f"sha256:{'a' * 64}"
+    line = f"registry.example/lab/load:{bake_file.tag('load', 'amd64')}@{digest}\n"
+    other = line.replace("load:", "mariadb:").replace("a" * 64, "b" * 64)
+    found, asked = pulled(other + line)
+
+    assert isinstance(found, Image) and asked == [("registry.example/lab/load", digest)]
+    assert docker_engine.client().get(line.partition("@")[0]) is found
+
+
+@pytest.mark.parametrize("digest", ["", "@", "@sha256:abc", f"@sha512:{'a' * 64}"])
+def test_an_image_without_a_digest_in_the_file_is_not_pulled(pulled, digest):
+    """It is built; nothing is asked of the registry."""
+    found, asked = pulled(f"registry.example/lab/load:{bake_file.tag('load', 'amd64')}{digest}\n")
+
+    assert "has no digest of registry.example/lab/load:" in found and asked == []
+
+
+def test_a_file_of_digests_that_is_missing_is_refused(engine, monkeypatch, refused):
+    """It must not mean that any image will do."""
+    engine()
+    monkeypatch.setenv(registry.VARIABLE, "registry.example/lab")
+    monkeypatch.setenv(registry.DIGESTS, "/nowhere/digests")
+
+    assert "/nowhere/digests, which cannot be read" in refused(registry.fetched, "load").found
+
+
 def test_an_image_for_another_processor_is_not_current(engine):
     """A cache of another machine cannot be mistaken for one of this machine."""
     found = Image({images.RECIPE: bake_file.digest("load")})

@@ -1,14 +1,16 @@
 """Is a lab restored when the view that changed it was killed, and left alone while another view is alive?"""
 
+import msgspec
 import pytest
 from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, viewed_files
+from replication_lab.world import catalogue, clock, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 
 from tests.fakes.lab import FakeLab
+from tests.fakes.owners import mark
 
 LINK = "source-replica"
 
@@ -19,7 +21,7 @@ def lab(fake_world, tmp_path, monkeypatch):
     lab = FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
     for body in catalogue.toxic("wan-85ms").bodies:
         lab.link(LINK).add(body)
-    monkeypatch.setattr(viewed_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     monkeypatch.setattr(project, "all_labs", lambda: {lab.name: lab})
     monkeypatch.setattr(killed_views, "by_node", lambda _lab: {})
     monkeypatch.setattr(docker_engine, "client", lambda: None)
@@ -32,15 +34,15 @@ def killed(lab, monkeypatch):
     """Change a lab in a view, and kill the view."""
     view = killed_views.kept(lab, writes=False)
     view.__enter__()
-    [kept] = viewed_files.files()
+    [kept] = lab_files.views()
     content = kept.read_bytes()
     for found in lab.link(LINK).toxics():
         lab.link(LINK).remove(found["name"])
     lab.link(LINK).cut()
     lab.died["replica"] = "it was stopped"
     view.__exit__(None, None, None)
-    kept.write_bytes(content)
-    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: False)
+    files.write_whole(kept, content)
+    monkeypatch.setattr(owners, "is_dead", lambda _owner: True)
     return lab
 
 
@@ -57,31 +59,31 @@ def test_links_and_nodes_are_as_before_the_view(killed):
     ]
     assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
     assert killed.node("replica").state()[0] == "running"
-    assert restored() == [] and viewed_files.files() == []
+    assert restored() == [] and lab_files.views() == []
 
 
 def test_a_view_that_is_alive_keeps_its_lab(killed, monkeypatch):
     """A command beside it must not undo what its viewers do."""
-    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: True)
+    monkeypatch.setattr(owners, "is_dead", lambda _owner: False)
 
-    assert restored() == [] and len(viewed_files.files()) == 1
+    assert restored() == [] and len(lab_files.views()) == 1
     assert killed.node("replica").state()[0] == "exited"
 
 
 def test_a_view_that_ends_leaves_no_file(lab):
     """It restores the lab itself."""
     with killed_views.kept(lab, writes=False):
-        assert len(viewed_files.files()) == 1
+        assert len(lab_files.views()) == 1
 
-    assert viewed_files.files() == []
+    assert lab_files.views() == []
 
 
 def test_a_lab_that_is_gone_or_a_broken_file_is_forgotten(killed, monkeypatch):
     """Neither stands in the way of a command."""
-    (viewed_files.FOLDER / f"other.1{viewed_files.SUFFIX}").write_text("{")
+    (lab_files.FOLDER / f"other.1{lab_files.VIEWED}").write_text("{")
     monkeypatch.setattr(project, "all_labs", dict)
 
-    assert restored() == [] and viewed_files.files() == []
+    assert restored() == [] and lab_files.views() == []
 
 
 def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
@@ -92,7 +94,7 @@ def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
 
     monkeypatch.setattr(docker_engine, "client", fail)
 
-    assert restored() == [] and len(viewed_files.files()) == 1
+    assert restored() == [] and len(lab_files.views()) == 1
 
 
 def test_a_lab_that_the_killed_command_started_is_not_restored(killed, monkeypatch):
@@ -114,3 +116,21 @@ def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatc
         "warning: could not undo a change that a killed live view had left: the proxy does not answer",
         f"restored {killed.name}, which a killed live view had left changed: node replica (was exited)",
     ]
+
+
+def test_the_first_of_several_views_is_found_whatever_the_clock_says(killed, monkeypatch):
+    """By seconds since boot; a view from before the last boot comes first. The clock went back between two views."""
+    [first] = lab_files.views()
+    before = killed_views._read(first)
+    monkeypatch.setattr(clock, "now", lambda: "1970-01-01T00:00:00.000+00:00")
+    monkeypatch.setattr(clock, "timer", lambda: before.at + 1)
+    with killed_views.kept(killed, writes=False):
+        content = lab_files.view_of(killed.name).read_bytes()
+    files.write_whole(first, msgspec.json.encode(before))
+    files.write_whole(lab_files.FOLDER / f"{killed.name}.1{lab_files.VIEWED}", content)
+    files.write_whole(lab_files.FOLDER / f"{killed.name}.2{lab_files.VIEWED}", b'{"at": "an earlier version"}')
+
+    assert len(restored()) == 1
+    assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and lab_files.views() == []
+    earlier = msgspec.structs.replace(before, owner=mark(boot="another"), at=before.at + 1000)
+    assert min([before, earlier], key=killed_views.Before.began) is earlier

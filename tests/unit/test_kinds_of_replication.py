@@ -162,10 +162,10 @@ def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_on
         source_replica.failover, "rejoin", lambda lab, name, discard_errant: told.append((name, discard_errant))
     )
     kind = Followers(Lab("fanout"))
-
-    kind.promote("near")
+    said = kind.promote("near")
     kind.rejoin()
 
+    assert said == "far has 1 transaction", "what is lost"
     assert told == [("source", True), ("far", True)]
     assert kind.holders() == {"source": "near", "far": "near", "near": ""}
 

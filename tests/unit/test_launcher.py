@@ -179,3 +179,24 @@ def _locked(path):
         pinned = first.partition(" ;")[0]
         locked[pinned.partition("==")[0]] |= {pinned, *map(str.strip, hashes)}
     return locked
+
+
+@pytest.mark.parametrize(
+    "before", [None, "LAB_PASSWORD=old\nENGINE=mysql\n", "LAB_ROOT_PASSWORD=a\nLAB_PASSWORD=old\n"]
+)
+def test_a_password_for_each_account_is_written_once(new_checkout, before):
+    """What the file has stays, and it can be read by its owner only, whatever the umask."""
+    folder, environment = new_checkout
+    file = folder / "compose" / ".env"
+    if before:
+        file.write_text(before)
+    for _ in range(2):
+        assert subprocess.run(["sh", "-c", f"umask 0; sh {folder}/lab"], env=environment, check=False).returncode == 0
+        written = file.read_text()
+        found = dict(line.split("=", 1) for line in written.splitlines())
+        passwords = [found[f"LAB_{account}PASSWORD"] for account in ("", "ROOT_", "REPLICATOR_")]
+
+        assert written.startswith(before or "LAB_PASSWORD=") and len(set(passwords)) == 3
+        assert file.stat().st_mode & 0o777 == 0o600
+        before = written
+    assert [each.name for each in file.parent.iterdir()] == [".env"]

@@ -206,7 +206,7 @@ def client(monkeypatch):
 
     def make(*connections):
         left = list(connections)
-        server = Server("node1", ("127.0.0.1", 1), dialects()["mariadb"], "secret")
+        server = Server("node1", ("127.0.0.1", 1), dialects()["mariadb"], {"root": "secret"})
 
         def connected(*_):
             found = left.pop(0)

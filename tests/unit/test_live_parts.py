@@ -18,6 +18,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.history import Ended, Invoked, Outcome, encode
 from replication_lab.model.live import ActOnNode, Link
+from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, lock
@@ -72,10 +73,10 @@ def test_only_what_is_possible_is_offered(topology, state, role, writes_here, po
         assert "disk-limit" in actions(state, role, kind, writes_here=writes_here, has_disks=True)
 
 
-def acted(lab, monkeypatch, action, view=None, read_only="OFF", act=None):
+def acted(lab, monkeypatch, action, view=None, read_only="OFF", act=None, lost=""):
     """Return a node's control after an action on a kind whose nodes answer so."""
     kind = replication.of(lab)
-    monkeypatch.setattr(type(kind), "take_over", lambda *_: None)
+    monkeypatch.setattr(type(kind), "take_over", lambda *_: lost)
     monkeypatch.setattr(type(kind), "take_back", lambda *_: None)
     monkeypatch.setattr(type(kind), "view", lambda *_: view)
     monkeypatch.setattr(lab.servers["replica"], "settings", lambda *_: {"read_only": read_only})
@@ -102,6 +103,12 @@ def test_an_action_that_the_node_does_not_confirm_was_not_seen(lab, monkeypatch,
     assert acted(lab, monkeypatch, action, View("replicating"), "OFF").seen is True
 
 
+def test_a_promotion_that_loses_something_says_so(lab, monkeypatch):
+    """Its count and its transactions; one that loses nothing does not."""
+    assert "lost: 2 transactions" in acted(lab, monkeypatch, "promote", View("serving"), lost="2 transactions").says
+    assert "lost" not in acted(lab, monkeypatch, "promote", View("serving")).says
+
+
 class Unproved:
     """A fault without a proof."""
 
@@ -115,6 +122,7 @@ def test_an_action_without_a_proof_was_not_seen(lab, monkeypatch, action, state)
     monkeypatch.setattr(lab_nodes, "refuse_in_use", lambda _: None)
     monkeypatch.setattr(lab, "node", lambda _: SimpleNamespace(state=lambda: (state, 0)))
     monkeypatch.setattr(faults, "made", lambda *_: Unproved())
+    monkeypatch.setattr(received, "keep_of_ending", lambda *_: None)
 
     assert acted(lab, monkeypatch, action, act=lab_nodes.act).seen is False
 

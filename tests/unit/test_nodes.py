@@ -1,7 +1,10 @@
 """Do the commands for a node act, verify it, say how to undo it, and refuse what would do nothing?"""
 
+import dataclasses
 import json
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -9,8 +12,10 @@ from replication_lab import replication
 from replication_lab.cli import cli
 from replication_lab.lab import nodes
 from replication_lab.model.errors import LabError
+from replication_lab.replication.drbd import AS_ROOT
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
+from replication_lab.world.docker.service import Service
 
 from tests.fakes.machine import machine_without_waiting
 
@@ -130,17 +135,25 @@ def test_a_service_that_is_no_node_is_not_started_by_its_name(machine, refused):
     assert refused(nodes.refuse_unless_running, machine, "toxiproxy").next_step == "./lab status --lab lab-single"
 
 
-def test_a_log_is_printed_whole_or_from_its_end(machine, became):
-    """As text, as data, and followed by the engine's own command."""
+def test_a_log_is_printed_whole_or_from_its_end(machine, lab):
+    """As text and as data; followed, each line as it comes, without what a terminal would obey."""
     assert typed("logs", "server")[1] == "its first words\nits last words"
     assert json.loads(typed("logs", "server", "--lines", "1", "--json")[1]) == {
         "node": "server",
         "lines": ["its last words"],
     }
-    typed("logs", "server", "-f", "-n", "5")
+    assert lab("logs", "server", "-f", "-n", "1")[1] == "its last words\nits newest words\n"
     with pytest.raises(LabError, match="--follow with --json"):
         typed("logs", "server", "-f", "--json")
-    assert became == [["docker", "logs", "--follow", "--tail", "5", "lab-single-server-1"]]
+
+
+def test_a_followed_log_is_text_also_where_a_character_comes_in_two_parts():
+    """The engine sends bytes as they come."""
+    parts = "Größe\n".encode()
+    container = SimpleNamespace(logs=lambda **_: iter([parts[:3], parts[3:]]))
+    lab: Any = SimpleNamespace(containers={"db": container})
+
+    assert "".join(Service(lab, "db").follow_logs(5)) == "Größe\n"
 
 
 def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):
@@ -153,11 +166,19 @@ def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):
     assert machine.commands == [("ls", "-l")]
 
 
+def test_a_command_in_another_service_gets_no_password(machine, became):
+    """Only a node has an administrator."""
+    machine.topology = dataclasses.replace(machine.topology, nodes=())
+    typed("exec", "server", "ls")
+
+    assert became == [["docker", "exec", "-i", "lab-single-server-1", "ls"]]
+
+
 def test_a_command_for_a_virtual_machine_runs_in_its_guest():
-    """A proxy beside it is a container alone."""
+    """A proxy beside it is a container alone. The password is the guest's own: no argument holds it."""
     lab = type("Lab", (), {"topology": catalogue.topology("drbd")})()
     pair = replication.of(lab)
 
     assert pair.inside("node1", ["ls", "-l"]) == ["guest", "ls", "-l"]
-    assert pair.inside("node1", ["sh"], terminal=True) == ["guest", "--terminal", "sh"]
+    assert pair.inside("node1", ["sh"], terminal=True) == [*AS_ROOT, "sh"]
     assert pair.inside("toxiproxy", ["ls"]) == ["ls"]

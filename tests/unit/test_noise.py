@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import psutil
 import pytest
 from replication_lab.probes import noise
 from replication_lab.world import host
@@ -134,6 +135,15 @@ def test_the_busiest_processes_are_those_that_used_most_since_then():
     assert now.busiest_since(before) == [("new", 3.0), ("old", 1.0)]
 
 
+def test_a_step_of_the_clock_makes_no_process_a_new_one(monkeypatch):
+    """All that a process has ever used would count as used since."""
+    before, boot_time = set(CpuByProcess.read().used), psutil.boot_time()
+    monkeypatch.setattr("psutil._psplatform.boot_time", lambda: boot_time + 90)
+    psutil.process_iter.cache_clear()
+
+    assert before & set(CpuByProcess.read().used)
+
+
 @pytest.mark.whole
 def test_a_process_of_this_machine_is_seen_and_this_one_is_not():
     """A child that computes is named; the harness's own work is no noise."""
@@ -141,11 +151,11 @@ def test_a_process_of_this_machine_is_seen_and_this_one_is_not():
     code = "import time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\ninput()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         child.stdout.readline()
-        seen = {pid for pid, _ in busy_since(before)}
+        seen = {process.pid for process in busy_since(before)}
         child.communicate(b"\n")
 
     assert child.pid in seen
-    assert os.getpid() not in {pid for pid, _ in CpuByProcess.read().used}
+    assert os.getpid() not in {process.pid for process in CpuByProcess.read().used}
 
 
 def busy_since(before):

@@ -339,3 +339,44 @@ def test_on_a_usual_machine_doctor_has_nothing_to_add(examined):
 
     assert found["engine's machine"].found.startswith("this machine: amd64, 2 CPUs")
     assert found["quiet"].found.startswith("load ")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("26.1.5+dfsg1", "Docker 26.1.5+dfsg1 lets machines of the same network segment reach"),
+        ("27.5.1", "Docker 27.5.1 lets machines of the same network segment reach"),
+        ("28.0.0-rc.1", "only the engine's machine"),
+        ("28.0.0", "only the engine's machine"),
+        ("28.2.2", "after a reload of firewalld"),
+        ("28.3.3", "only the engine's machine"),
+        ("29.0", "only the engine's machine"),
+        ("v29.1.2", "only the engine's machine"),
+        ("dev", "unknown for an engine of version dev"),
+        ("", "unknown for an engine of version unknown"),
+    ],
+)
+def test_doctor_says_from_which_version_ports_are_published_on_loopback_only(examined, version, said):
+    """A remark: the examination does not fail for it, and the next step is an upgrade or a rule."""
+    finding = examined(LINUX | {"ServerVersion": version})["published ports"]
+
+    assert finding.found.startswith(said) and finding.ok
+    assert ("DOCKER-USER" in finding.next_step) is ("only" not in said)
+
+
+@pytest.mark.parametrize("info", [DESKTOP, ROOTLESS])
+def test_an_engine_with_a_network_of_its_own_has_no_neighbours(examined, info):
+    """Docker Desktop's, in its virtual machine, and a rootless one, whatever their version."""
+    found = examined(info | {"ServerVersion": "26.1.5"})["published ports"]
+
+    assert found.found == "only the engine's machine reaches them" and found.next_step == ""
+
+
+def test_on_a_mac_only_another_host_s_engine_has_neighbours(at, platform, monkeypatch):
+    """An engine of the Mac itself runs in a virtual machine; one by SSH does not."""
+    platform("Darwin", "23.4.0", "arm64")
+    old = at(LINUX | {"ServerVersion": "26.1.5"}, "arm64")
+    assert machine.reached_by_neighbours(old) == ""
+    monkeypatch.setenv("DOCKER_HOST", "ssh://db@far.example")
+
+    assert "Docker 26.1.5" in machine.reached_by_neighbours(old)

@@ -23,6 +23,7 @@ STAND_IN = r"""#!/bin/bash
 { printf '<%s>' "$@"; echo; } >>calls
 case $1-$2 in
   images-key) echo key-1 ;;
+  images-load) exit "${LOAD_CODE:-0}" ;;
   open-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
   run-* | drill-* | ask-*)
     if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then
@@ -102,10 +103,11 @@ def test_each_kind_of_run_has_its_command_and_its_images(act, workspace, inputs,
     [
         (False, {}, "<images><save><{}/temp/lab-images><--topology><single>", {"restore", "save"}),
         (True, {}, "<images><load><{}/temp/lab-images>", {"restore"}),
+        (True, {"images-sha256": "ab12"}, "<images><load><{}/temp/lab-images><--sha256><ab12>", {"restore"}),
         (False, {"cache": "false"}, "<images><build><--topology><single>", set()),
         (False, {"registry": "registry.example/lab"}, "<images><build><--topology><single>", set()),
     ],
-    ids=["first time", "restored", "no cache", "own registry"],
+    ids=["first time", "restored", "with a digest", "no cache", "own registry"],
 )
 def test_images_come_from_the_cache_or_are_built_for_it(act, workspace, restored, inputs, call, used):
     """The cache has a key that changes with the images; with a registry of one's own nothing is cached."""
@@ -187,6 +189,20 @@ def test_options_with_an_open_quote_are_refused(act, workspace):
 
     assert ended.code == 3 and "args are '--fault 'cut-link'" in ended.printed
     assert not any(call.startswith("<drill>") for call in calls(workspace))
+
+
+def test_cached_images_that_are_refused_are_built(act, pipeline, workspace, monkeypatch):
+    """The digest that maintainers have set is not theirs, or an archive is broken: the run goes on without them."""
+    monkeypatch.setenv("LOAD_CODE", "3")
+    ended = act(drill="single", restored=True, **{"images-sha256": "ab12"})
+
+    assert ended.code == 0 and "::warning title=replication lab::the cached images are not used" in ended.printed
+    assert "<images><build><--topology><single>" in calls(workspace)
+    (workspace / "kept").mkdir()
+    shutil.rmtree(workspace / "runs")
+    ended = pipeline("drill", "single", LAB_CACHE="kept", LAB_CACHE_SHA256="ab12", LOAD_CODE="3")
+    assert ended.returncode == 0
+    assert "<images><load><kept><--sha256><ab12>" in calls(workspace)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import importlib.util
 import shutil
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -15,15 +14,9 @@ from replication_lab import runs
 from replication_lab.live import page as live_page
 from replication_lab.model import command
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, places
-from replication_lab.world.docker import labels, leftovers
+from replication_lab.world import catalogue, lab_files, owners, places
 
 WRITTEN = ("RUNS", "KEPT")
-
-
-def container(mark):
-    """Return a container with that mark, of a checkout that does not exist."""
-    return SimpleNamespace(labels={labels.LABEL: mark, labels.WORKING_DIR: "/nowhere/compose"})
 
 
 def loaded(package: Path):
@@ -72,31 +65,9 @@ def test_an_installed_package_is_never_written_to(copied, tmp_path):
         found.need_checkout("this")
 
 
-@pytest.mark.parametrize("saved", [True, False])
-def test_another_users_lab_is_looked_for_where_its_label_says(tmp_path, saved):
-    """Its folder is in that user's cache directory, whose name may hold a space."""
-    folder = tmp_path / "another user" / "labs"
-    folder.mkdir(parents=True)
-    if saved:
-        (folder / "lab-a.json").write_text("{}")
-
-    assert leftovers.is_saved(container(f"1-1.00@{quote(str(folder))}"), "lab-a") == saved
-
-
-def test_what_another_user_hides_counts_as_saved(monkeypatch):
-    """A folder that may not be read is no reason to remove its labs."""
-
-    def refuse(_path):
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "exists", refuse)
-
-    assert leftovers.is_saved(container("1-1.00@/root/.cache/replication-lab/labs"), "lab-a")
-
-
 def test_the_mark_of_this_process_says_where_it_saves_its_labs():
-    """Another installation reads the folder there."""
-    assert leftovers.owner().partition("@")[2] == quote(str(leftovers.STATE))
+    """A name with a space is one word."""
+    assert owners.owner().partition("@")[2] == quote(str(lab_files.FOLDER))
 
 
 @pytest.mark.whole

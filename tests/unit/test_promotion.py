@@ -1,163 +1,26 @@
 """Promotion and rejoining, and the errors where they are refused; against servers that are only state."""
 
 import io
-from contextlib import suppress
-from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
 from replication_lab.cli import output
 from replication_lab.model.errors import LabError
-from replication_lab.replication import failover
-from replication_lab.world import catalogue, clock
-from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.dialects import dialects
-from replication_lab.world.mysql.replica import Replica, ReplicaStatus
-from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.replication import failover, fence
+from replication_lab.world import clock
 from rich.console import Console
 
-from tests.fakes.parts import LabOfNames, let_the_server_answer
-
-
-@dataclass
-class Node:
-    """A server as a failover sees it: its GTIDs, its source, and the statements that it got."""
-
-    name: str
-    has: str = "0-1-10"
-    port: int | None = None
-    silent: bool = False
-    read_only: bool = True
-    # What it has received and not applied, and what ends the wait for that.
-    applies: str = ""
-    stuck: BaseException | None = None
-    told: list = field(default_factory=list)
-    dialect = dialects()["mariadb"]
-
-    def _answer(self):
-        if self.silent:
-            raise LabError(f"{self.name} does not answer", "a connection")
-
-    def version(self):
-        self._answer()
-        return "fake"
-
-    def gtids(self):
-        self._answer()
-        return self.has
-
-    def position(self):
-        return {"position": self.has}
-
-    def replication(self):
-        self._answer()
-        return self.port and ReplicaStatus(True, True, "toxiproxy", self.port, "", 0)
-
-    def set_global(self, **settings):
-        self._answer()
-        self.told.append(settings)
-        self.read_only = bool(settings.get("read_only", self.read_only))
-
-    def settings(self, name):
-        self._answer()
-        return {name: "ON" if self.read_only else "OFF"}
-
-    def set_semisync(self, enabled):
-        self.told.append(f"semi-sync {enabled}")
-
-    def stop_following(self):
-        self.told.append("stop following")
-        if self.stuck:
-            raise self.stuck
-        self.port, self.has, self.applies = None, self.applies or self.has, ""
-
-    def has_applied_all(self):
-        return not self.applies
-
-    def follow(self, host, port):
-        self.told.append(("follow", port))
-        self.port = port
-
-    def resume(self):
-        self.told.append("resume")
-
-    def reset_gtids_to(self, position):
-        self.told.append(("begin at", position))
-
-    def enable_semisync_replica(self):
-        self.told.append("acknowledge")
-
-    def wait_for(self, position):
-        pass
+from tests.fakes.standing import Standing, let_nodes_answer, standing_lab
 
 
 @pytest.fixture(autouse=True)
 def nodes_answer(monkeypatch):
-    same = ("stop_following", "has_applied_all", "follow", "resume", "wait_for")
-    let_the_server_answer(monkeypatch, Replica, status="replication", **dict(zip(same, same, strict=True)))
-    let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", enable_semisync_replica="enable_semisync_replica")
-    let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", reset_gtids_to="reset_gtids_to")
-
-
-class Proxies:
-    """Toxiproxy with a topology's links, and those that are made."""
-
-    def __init__(self, topology):
-        self.known = {link.name: {"listen": f"[::]:{link.port}", "upstream": link.upstream} for link in topology.links}
-        self.toxics = []
-
-    def proxies(self):
-        return self.known
-
-    def create(self, name, listen, upstream):
-        self.known[name] = {"listen": listen, "upstream": upstream}
-
-    def add(self, proxy, body):
-        self.toxics.append((proxy, body.name))
-
-
-class Standing(LabOfNames):
-    """A lab of such nodes; all of them replicate."""
-
-    name, engine = "standing", "mariadb"
-
-    def __init__(self, topology="fanout"):
-        self.topology = catalogue.topology(topology)
-        into = {link.target: link.port for link in self.topology.links}
-        self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
-        for name in set(self.nodes) - set(into):
-            self.nodes[name].read_only = False
-        self.toxiproxy, self.files = Proxies(self.topology), {}
-
-    def server(self, node):
-        return self.nodes[node]
-
-    def answers(self, node):
-        with suppress(LabError):
-            return bool(self.nodes[node].version())
-        return False
-
-    def link(self, name):
-        return SimpleNamespace(add=lambda body: self.toxiproxy.add(name, body))
-
-    def state(self):
-        """Return None: a run started the lab, and it is not meant to stay."""
-
-    def put(self, node, path, content):
-        self.files[node, path] = content
+    let_nodes_answer(monkeypatch)
 
 
 @pytest.fixture
-def lab(monkeypatch):
+def lab(monkeypatch, tmp_path):
     """Return a source, a far and a near replica; every wait ends at once."""
-
-    def wait_until(condition, what, seconds, every=0.05, hint=""):
-        if not (found := condition()):
-            raise LabError(f"{what} did not come")
-        return found
-
-    monkeypatch.setattr(clock, "wait_until", wait_until)
-    return Standing()
+    return standing_lab(monkeypatch, tmp_path)
 
 
 def test_each_replica_is_found_with_its_source(lab):
@@ -185,7 +48,7 @@ def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
     assert lab.nodes["far"].told == ["stop following", ("follow", port)]
     assert ("near-far", "wan-85ms-down") in lab.toxiproxy.toxics
     assert lab.nodes["source"].told == [{"read_only": 1}]
-    assert b"read_only = 1" in lab.files["source", failover.FENCES[0]]
+    assert b"read_only = 1" in lab.files["source", fence.FENCES[0]]
     assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
 
 
@@ -202,18 +65,6 @@ def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
 
     assert as_source == ["--read-only=0", f"--loose-{waiting}_enabled={on}", f"--loose-{acknowledging}_enabled=0"]
     assert as_replica == ["--read-only=1", f"--loose-{waiting}_enabled=0", f"--loose-{acknowledging}_enabled=1"]
-
-
-def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused):
-    """With what it lacks; the fence is taken down again."""
-    lab.nodes["source"].has = "0-1-12"
-    error = refused(failover.failover, lab, "near")
-
-    assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
-    assert "--allow-data-loss" in error.next_step
-    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
-    assert set(lab.files.values()) == {b""}
-    assert lab.nodes["near"].told == []
 
 
 @pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "one that runs"), KeyboardInterrupt()])
@@ -259,12 +110,16 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
 
 
 def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
-    """The new source may lack it; once it is applied, that replica is ahead."""
-    lab.nodes["far"].applies = "0-1-11"
+    """The new source lacks it; that replica stays as it is, until its own transactions are discarded on request."""
+    lab.nodes["far"].got = "0-1-11"
     error = refused(failover.failover, lab, "near")
 
-    assert "near is behind: far has received transactions that it has not applied yet" in error.found
-    assert failover.failover(lab, "near", allow_data_loss=True).ahead == {"far": "1 transaction: 0-1-11"}
+    assert "near is behind: far has 1 transaction: 0-1-11" in error.found
+    done = failover.failover(lab, "near", allow_data_loss=True)
+    assert done.left == {"far": "the applier is stopped; 1 transaction received and not applied: 0-1-11"}
+    assert lab.nodes["far"].told == [], "its relay log would be gone"
+    assert "far has 1 transaction: 0-1-11" in refused(failover.rejoin, lab, "far").found
+    assert lab.nodes["far"].told == []
 
 
 def test_a_replica_that_cannot_be_repointed_is_named(lab):
@@ -285,7 +140,9 @@ def test_who_follows_nobody_cannot_be_promoted(lab, refused):
     """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
     assert "source is not a replica" in refused(failover.failover, lab, "source").found
     assert "unknown node" in refused(failover.failover, lab, "nera").found
-    assert "no source and replicas" in refused(failover.failover, Standing("galera"), "node1").found
+    for other in ("galera", "group", "drbd", "drbd-ha"):
+        error = refused(failover.failover, Standing(other), "node1")
+        assert "no source and replicas" in error.found and error.next_step
     lab.engine = "mysql-5.5"
     assert "no GTIDs" in refused(failover.failover, lab, "near").found
 

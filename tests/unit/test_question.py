@@ -324,6 +324,6 @@ def test_an_unknown_latency_is_shown_beside_a_known_throughput(ran):
         structs.replace(each, verdict=Verdict.UNKNOWN) if each.id == of_latency else each for each in summary.claims
     ]
     printed = io.StringIO()
-    terminal.show(structs.replace(summary, claims=claims), Console(width=120, file=printed))
+    Console(width=120, file=printed).print(terminal.render(structs.replace(summary, claims=claims)))
 
     assert "UNKNOWN" in printed.getvalue() and "commit p50" in printed.getvalue()

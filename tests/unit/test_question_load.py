@@ -291,7 +291,7 @@ def test_a_statement_that_fails_ends_the_run_with_its_line(ran, option, refused)
     asked = question(**{option: sql("SET NAMES utf8mb4;\n\nINSERT INTO missing VALUES (1);", "a.sql")})
 
     assert refused(ran, experiments.asked(asked), preset="ask").found.startswith(
-        "a.sql line 3: source refused `INSERT INTO missing VALUES (1)`"
+        "a.sql line 3, `INSERT INTO missing VALUES (1)`, on source failed"
     )
 
 

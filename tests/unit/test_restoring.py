@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import attach
-from replication_lab.model.attachment import LABEL, OWNER
 from replication_lab.model.errors import LabError
+from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import attachments, compose_call, leftovers
 from replication_lab.world.docker.attachments import Kept
 
@@ -15,7 +15,8 @@ from tests.unit.attached_projects import attachment
 @pytest.fixture
 def shop(monkeypatch, tmp_path):
     """Return an attached shop; `done` lists what is done to it, in order."""
-    attached = attachment(state=str(tmp_path))
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    attached = attachment()
     found = SimpleNamespace(attached=attached, done=[], fails=False, containers={"app": [1, 2], "db": [1]}, told={})
 
     def up(_call, counts, _override=None, environment=None):
@@ -34,7 +35,7 @@ def shop(monkeypatch, tmp_path):
 
 def test_consumers_are_recreated_before_their_toxiproxies_are_removed(shop, tmp_path):
     """Without the Toxiproxy an application would not reach its server; nothing is left in the folder."""
-    attachments.restore(shop.attached)
+    attachments.restore("shop")
 
     assert shop.done == ["recreated {'app': 2}", "removed from shop"]
     assert shop.told["environment"] == {"TAG": "7", "UNSET": None}
@@ -45,7 +46,7 @@ def test_if_the_files_are_gone_the_toxiproxies_stay(shop, tmp_path):
     """The error says that the project runs through the lab, and the next attempt finds what was kept."""
     shop.fails = True
     with pytest.raises(LabError) as caught:
-        attachments.restore(shop.attached)
+        attachments.restore("shop")
 
     assert "cannot be recreated without the lab: the files are gone" in caught.value.found
     assert "until then it still uses the lab" in caught.value.next_step and shop.done == []
@@ -55,7 +56,7 @@ def test_if_the_files_are_gone_the_toxiproxies_stay(shop, tmp_path):
 def test_a_service_that_the_user_removed_is_not_created_again(shop):
     """`docker compose down` of the user's own comes first."""
     shop.containers = {"db": [1]}
-    attachments.restore(shop.attached)
+    attachments.restore("shop")
 
     assert shop.done == ["removed from shop"]
 
@@ -64,16 +65,7 @@ def test_what_is_kept_is_for_its_owner_only(shop, tmp_path):
     """It has passwords; the override file has none."""
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     assert "secret" not in (tmp_path / "shop.override.yaml").read_text()
-    assert attachments.accounts(shop.attached)["db"].user == "root"
-
-
-class Added:
-    """A container that the lab added to a project."""
-
-    def __init__(self, attached, owner):
-        from msgspec.json import encode
-
-        self.labels = {LABEL: encode(attached).decode(), OWNER: owner}
+    assert attachments.accounts("shop")["db"].user == "root"
 
 
 @pytest.mark.parametrize(
@@ -83,10 +75,9 @@ def test_an_attachment_is_left_behind_if_its_command_ended_before_its_end(
     shop, monkeypatch, tmp_path, alive, finished, left
 ):
     """One that came to its end stays attached until `lab detach`."""
-    monkeypatch.setattr(leftovers, "STATE", tmp_path)
-    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: alive)
+    monkeypatch.setattr(owners, "is_dead", lambda _mark: not alive)
     monkeypatch.setattr(leftovers, "_left_labs", list)
-    monkeypatch.setattr(attachments, "containers", lambda: {"shop": [Added(shop.attached, "1-2")]})
+    monkeypatch.setattr(attachments, "containers", lambda: {"shop": ["a proxy"]})
     if finished:
         (tmp_path / "shop.json").write_text("{}")
 
@@ -95,8 +86,7 @@ def test_an_attachment_is_left_behind_if_its_command_ended_before_its_end(
 
 def test_a_project_whose_toxiproxies_were_removed_by_others_is_left_behind(shop, monkeypatch, tmp_path):
     """Its application has lost its server; what was kept is enough to restore it."""
-    monkeypatch.setattr(leftovers, "STATE", tmp_path)
-    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: False)
+    monkeypatch.setattr(owners, "is_dead", lambda _mark: True)
     monkeypatch.setattr(leftovers, "_left_labs", list)
     monkeypatch.setattr(attachments, "containers", dict)
 
@@ -106,8 +96,7 @@ def test_a_project_whose_toxiproxies_were_removed_by_others_is_left_behind(shop,
 @pytest.mark.parametrize("name", ["shop", None])
 def test_a_project_whose_toxiproxies_were_removed_by_others_is_detached(shop, monkeypatch, tmp_path, name):
     """By its name, or as the only one; nothing is asked of its servers, which the lab does not reach."""
-    monkeypatch.setattr(leftovers, "STATE", tmp_path)
-    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: False)
+    monkeypatch.setattr(owners, "is_dead", lambda _mark: True)
     monkeypatch.setattr(attachments, "containers", dict)
     monkeypatch.setattr(attach.docker_engine, "client", lambda: None)
     monkeypatch.setattr(attachments, "differences", lambda _attached: [])
@@ -121,8 +110,7 @@ def test_a_project_whose_toxiproxies_were_removed_by_others_is_detached(shop, mo
 
 def test_another_commands_attachment_that_has_begun_is_left_alone(shop, monkeypatch, tmp_path):
     """Its containers do not exist yet."""
-    monkeypatch.setattr(leftovers, "STATE", tmp_path)
-    monkeypatch.setattr(leftovers, "is_alive", lambda mark: mark == "1-2")
+    monkeypatch.setattr(owners, "is_dead", lambda mark: mark != "1-2")
     monkeypatch.setattr(leftovers, "_left_labs", list)
     monkeypatch.setattr(attachments, "containers", dict)
 

@@ -184,7 +184,7 @@ def test_the_reports_say_it_first(at_40ms, tmp_path):
     """In the terminal and on the page, before any figure."""
     summary, record = at_40ms
     page = StringIO()
-    terminal.show(summary, Console(file=page, width=200))
+    Console(file=page, width=200).print(terminal.render(summary))
     write_report(tmp_path, summary, record, {})
     html = (tmp_path / "report.html").read_text()
 

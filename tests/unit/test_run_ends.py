@@ -33,7 +33,7 @@ def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs
     assert "interrupted by SIGTERM" in summary.claims[0].reason
     # Said once, not once for each claim that is not decided.
     printed = io.StringIO()
-    terminal.show(summary, Console(width=100, file=printed))
+    Console(width=100, file=printed).print(terminal.render(summary))
     assert printed.getvalue().count("SIGTERM") == 1 and "1 UNKNOWN" in printed.getvalue()
     assert world.taken_down == ["mariadb"]
     assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}

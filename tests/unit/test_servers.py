@@ -254,7 +254,7 @@ def test_features_are_read_from_the_running_server(running, features):
 )
 def test_a_topology_adds_only_the_feature_that_its_servers_cannot_report(monkeypatch, topology, adds):
     """A replicated disk is below the server. A plugin that is not loaded is no feature, whatever the topology needs."""
-    made = lab.Lab("lab-x", catalogue.topology(topology), "mariadb", "")
+    made = lab.Lab("lab-x", catalogue.topology(topology), "mariadb", {})
     monkeypatch.setattr(lab, "features_of", lambda _server: frozenset({"gtid"}))
     monkeypatch.setattr(
         lab.Lab,
@@ -341,9 +341,7 @@ def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
 
 def test_different_servers_get_one_character_set():
     """Each node makes the database by itself: by its own default a table would have other columns on a replica."""
-    one, mixes = (
-        Lab("lab-a", catalogue.topology("async"), text, "secret") for text in ("mariadb", "replica=mysql-8.0")
-    )
+    one, mixes = (Lab("lab-a", catalogue.topology("async"), text, {}) for text in ("mariadb", "replica=mysql-8.0"))
 
     assert "LAB_CHARACTERS" not in project._settings(one)
     assert project._settings(mixes)["LAB_CHARACTERS"].startswith("CHARACTER SET utf8mb4")

@@ -62,13 +62,13 @@ def work() -> None:
         signal.pause()
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", signals.HANDLED)
 def test_a_signal_becomes_an_interruption_with_its_name(number):
     """What the record calls it is what was sent: Ctrl-C, `kill`, or the end of the terminal."""
     assert interruption_of(lambda: signal.raise_signal(number)) == number.name
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", signals.HANDLED)
 def test_no_signal_stops_a_removal(number):
     """A second one, of any kind, is ignored until it is done."""
     with signals.signals_held():
@@ -76,7 +76,7 @@ def test_no_signal_stops_a_removal(number):
     assert interruption_of(lambda: signal.raise_signal(number)) == number.name
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", signals.HANDLED)
 def test_a_signal_waits_for_the_end_of_what_must_not_be_half_done(number):
     """It is raised then."""
     done = []
@@ -92,7 +92,7 @@ def test_a_signal_waits_for_the_end_of_what_must_not_be_half_done(number):
 
 def test_a_command_that_may_outlive_its_terminal_does(monkeypatch):
     """`nohup lab run …` ignores SIGHUP, and only that."""
-    for number in signals.ENDING:
+    for number in signals.HANDLED:
         signal.signal(number, signal.SIG_IGN)
     signals.handle()
 

@@ -1,97 +1,25 @@
 """Does one server answer the same questions in every dialect, and say clearly when it does not answer?"""
 
-import contextlib
-from dataclasses import dataclass
-
 import pymysql
 import pytest
-from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
-from replication_lab.world.mysql import replica, tls
+from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
+from tests.fakes.connection import PASSWORDS, WORDS, dialled_by, status_row
+
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
-
-
-class FakeConnection:
-    """A connection and its cursor: answers by the beginning of a statement; an exception is raised once."""
-
-    def __init__(self, answers):
-        self.answers, self.asked, self.closed, self._rows = answers, [], False, []
-
-    @contextlib.contextmanager
-    def cursor(self, _kind=None):
-        yield self
-
-    def execute(self, statement):
-        self.asked.append(statement)
-        beginning = next((each for each in self.answers if statement.startswith(each)), None)
-        answer = self.answers[beginning] if beginning else []
-        if isinstance(answer, Exception):
-            del self.answers[beginning]
-            raise answer
-        self._rows = answer
-        return len(answer)
-
-    def fetchall(self):
-        return self._rows
-
-    def close(self):
-        self.closed = True
 
 
 @pytest.fixture
 def dialled(monkeypatch):
     """Make a server whose every connection is one that answers as told; returns (server, connections dialled)."""
-
-    def make(answers=None, dialect="mariadb"):
-        connections = []
-
-        def connect(**_options):
-            connections.append(FakeConnection(answers or {}))
-            return connections[-1]
-
-        monkeypatch.setattr(tls, "Connection", connect)
-        return Server("replica", ("127.0.0.1", 1), dialects()[dialect], "secret"), connections
-
-    return make
-
-
-@dataclass
-class Words:
-    """What the statements of a dialect look like."""
-
-    status: str
-    io: str
-    sql: str
-    host: str
-    port: str
-
-
-WORDS = {
-    "mariadb": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
-    "mysql": Words("SHOW REPLICA STATUS", "Replica_IO_Running", "Replica_SQL_Running", "Source_Host", "Source_Port"),
-    "mysql-5.6": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
-    "mysql-5.5": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
-}
-
-
-def status_row(dialect: str, **changes) -> dict:
-    column = dialects()[dialect].columns
-    row = {
-        column.io: "Yes",
-        column.sql: "Yes",
-        column.host: "toxiproxy",
-        column.port: 21002,
-        column.io_error: "",
-        column.sql_error: "",
-    }
-    return {**row, column.lag: 0, **changes}
+    return dialled_by(monkeypatch)
 
 
 # --- dialects ---------------------------------------------------------------------------------------------------------
@@ -184,30 +112,15 @@ def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialec
         "Exec_Master_Log_Pos": 4711,
     }
     if dialect == "mysql":
-        places = {"Retrieved_Gtid_Set": "a:1-9", "Executed_Gtid_Set": "a:1-9"}
+        places = {"Retrieved_Gtid_Set": "a:1-9"}
     words = WORDS[dialect]
     row = status_row(dialect, **places, **{words.host: "source", words.port: 3306})
-    server, connections = dialled({words.status: [row], "SELECT GTID_SUBSET": [{"subset": 1}]}, dialect)
+    server, connections = dialled({words.status: [row], "SELECT @@": [{"gtids": "a:1-9"}]}, dialect)
     Replica(server).replicate_from("source", 3306)
     orders = [each for each in connections[0].asked if not each.startswith(("SHOW", "SELECT"))]
     dialect = dialects()[dialect]
 
     assert orders == [dialect.stop_io, dialect.stop, change, dialect.start]
-
-
-@pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "", ""), KeyboardInterrupt()])
-def test_a_replica_that_cannot_apply_all_goes_on_receiving(dialled, monkeypatch, ended_by):
-    """A replica that could not be promoted, or whose wait was interrupted, is left as it was found."""
-
-    def never(*_asked, **_options):
-        raise ended_by
-
-    monkeypatch.setattr(replica, "wait_until", never)
-    server, connections = dialled({}, "mysql")
-    with pytest.raises(type(ended_by)):
-        Replica(server).stop_following()
-
-    assert connections[0].asked == ["STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD"]
 
 
 def test_the_own_position_is_a_gtid_or_a_place(dialled):
@@ -281,7 +194,7 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
     monkeypatch.setattr(tls, "Connection", gone)
-    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
+    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], PASSWORDS)
 
     assert "Can't connect" in refused(server.version).found
 
@@ -321,9 +234,19 @@ def test_following_another_server_names_account_password_and_gtids(dialled, dial
     Replica(server).follow("toxiproxy", 22001)
 
     change, start = connections[0].asked[:2]
-    assert all(word in change for word in ("toxiproxy", "22001", "replicator", "secret"))
+    assert all(word in change for word in ("toxiproxy", "22001", "replicator", "of replicator"))
+    assert not [word for word in ("of root", "of lab") if word in change]
     assert "AUTO_POSITION=1" in change or "USE_GTID=slave_pos" in change
     assert start.startswith("START")
+
+
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
+def test_a_source_that_is_refused_is_told_without_the_password(dialled, dialect, refused):
+    """The statement is in the error, up to the password."""
+    server, _ = dialled({"CHANGE": pymysql.err.OperationalError(1201, "Could not initialize master info")}, dialect)
+    error = refused(Replica(server).follow, "toxiproxy", 22001)
+
+    assert error.found.startswith("`CHANGE ") and "of replicator" not in str(error)
 
 
 @pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
@@ -356,9 +279,13 @@ def test_a_reset_that_is_refused_in_every_spelling_is_told(dialled, refused):
     assert len(connections[0].asked) == 1
 
 
-def test_an_applications_account_is_no_administrators(dialled):
-    """The same server, the same password, another user."""
+def test_an_applications_account_is_no_administrators(dialled, monkeypatch):
+    """The same server, another user with another password."""
     server, _ = dialled()
+    asked = []
+    monkeypatch.setattr(tls, "Connection", lambda **options: asked.append((options["user"], options["password"])))
+    server.connect()
+    server.as_application().connect()
 
-    assert server.as_application()._user == "lab"
+    assert asked == [("root", "of root"), ("lab", "of lab")]
     assert server.as_application().address == server.address

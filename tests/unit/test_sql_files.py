@@ -55,7 +55,7 @@ def test_the_first_statement_that_fails_ends_it(lab, refused):
     """The message has the file, the line, and what became of the statements before."""
     error = refused(sql_files.load, lab, "source", sql(FAILS))
 
-    assert error.found.startswith(f"shop.sql line 3: source refused `DROP TABLE {MISSING}`")
+    assert error.found.startswith(f"shop.sql line 3, `DROP TABLE {MISSING}`, on source failed")
     assert "the statements before it took effect" in error.found
     assert lab.said == ["CREATE TABLE t (a INT)"]
 
@@ -139,7 +139,7 @@ def test_a_statement_that_fails_removes_the_lab(lab, monkeypatch, refused):
     monkeypatch.setattr(labs, "prove", lambda *_: pytest.fail("a lab whose rows are missing was proved"))
     monkeypatch.setattr(project, "start", lambda _asked: lab)
     monkeypatch.setattr(project, "all_labs", dict)
-    monkeypatch.setattr(project, "refuse_old_data", lambda _name: None)
+    monkeypatch.setattr(project, "refuse_taken", lambda _name: None)
     monkeypatch.setattr(labs, "tidy", lambda _tell: None)
     monkeypatch.setattr(labs.images, "ensure", lambda _names: None)
     monkeypatch.setattr(engine, "ensure", lambda: None)

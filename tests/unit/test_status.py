@@ -64,7 +64,10 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monk
     """The advice never breaks a link where there is none."""
     node = SimpleNamespace(published=lambda _port: ("127.0.0.1", 1))
     lab = SimpleNamespace(
-        name="lab-x", topology=catalogue.topology(topology), password="secret", node=lambda _name: node
+        name="lab-x",
+        topology=catalogue.topology(topology),
+        application=lambda _name: ("lab", "secret"),
+        node=lambda _name: node,
     )
     monkeypatch.setattr(replication, "of", Nodes)
     text = shown(output.how_to_connect, lab, {link.name: "40ms+1mbit" for link in lab.topology.links})

@@ -148,14 +148,16 @@ def test_the_published_figures_are_those_of_the_literature():
 class Prints(LabOfNames):
     """A lab whose slap prints a given text; the command is stored."""
 
-    password = "secret"
     topology = catalogue.topology("single")
 
     def __init__(self, text):
         self.text = text
 
-    def run(self, service, *command):
-        self.asked = (service, *command)
+    def application(self, _node):
+        return "lab", "secret"
+
+    def run(self, service, *command, environment):
+        self.asked, self.environment = (service, *command), environment
         return self.text
 
 
@@ -166,6 +168,7 @@ def test_slap_is_asked_as_in_the_published_test():
 
     assert (found.average_ms, found.min_ms, found.max_ms) == pytest.approx((1803, 1791, 1826))
     assert found.commits == 60
+    assert lab.environment == {"MYSQL_PWD": "secret"} and "secret" not in " ".join(lab.asked)
     assert lab.asked[:2] == ("load", "mariadb-slap")
     assert {"--iterations=3", "--number-of-queries=20", "--concurrency=1", "--no-drop", "--host=server"} <= set(
         lab.asked

@@ -317,8 +317,21 @@ def test_everything_carries_the_label_of_the_lab(name):
     assert used == set(file["volumes"]) and set(file["networks"]) == {"default", *networks}
 
 
+NONE_SET = ":?none is set; ./lab writes one into compose/.env}"
+
+
 def test_no_password_is_written_down():
-    """Every password in a Compose file is the variable that a lab generates."""
+    """Every password in a Compose file is a variable that a lab generates."""
     for path in COMPOSE.rglob("*.yaml"):
         for found in re.findall(r"(?:IDENTIFIED BY '|PASSWORD='|PASSWORD: )([^'\n]*)", path.read_text()):
-            assert found == "${LAB_PASSWORD:?none is set; ./lab writes one into compose/.env}", path
+            assert re.fullmatch(r"\$\{LAB_(ROOT_|REPLICATOR_)?PASSWORD" + re.escape(NONE_SET), found), path
+
+
+def test_no_password_is_an_argument_of_a_process():
+    """Every user of the host can read arguments; options files and the environment only the process's own user."""
+    given = re.compile(r"--[a-z-]*(?:password|auth)[= ]\S|\s-p[\"$]")
+    folders = (catalogue.COMPOSE, catalogue.IMAGES, catalogue.PACKAGE)
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    found = {file.name: given.findall(file.read_text(errors="replace")) for file in files}
+
+    assert {name: lines for name, lines in found.items() if lines} == {}

@@ -239,7 +239,7 @@ def test_bytes_are_counted_both_ways():
 @pytest.fixture
 def pair():
     """Make a lab of source and replica whose Toxiproxy also has an entry that a failover made."""
-    lab = Lab("lab-async", catalogue.topology("async"), "mariadb", "secret")
+    lab = Lab("lab-async", catalogue.topology("async"), "mariadb", {})
     made = {"replica-source": {"listen": "[::]:22001", "upstream": "replica:3306"}}
     lab.__dict__["toxiproxy"] = SimpleNamespace(proxies=lambda: made)
     return lab
@@ -262,6 +262,13 @@ def test_a_link_that_a_failover_made_is_found(pair, refused):
 
 def test_the_far_end_of_a_machine_without_a_server_is_an_echo():
     """No database server answers there."""
-    lab = Lab("lab-drbd", catalogue.topology("drbd"), "mariadb", "secret")
+    lab = Lab("lab-drbd", catalogue.topology("drbd"), "mariadb", {})
 
     assert isinstance(lab.link(lab.topology.links[0].name).far_end(), Echo)
+
+
+def test_a_request_is_sent_once():
+    """A toxic that was added twice would be refused, and a removal that was repeated would find nothing."""
+    adapter = Toxiproxy("127.0.0.1:1")._session.get_adapter("http://127.0.0.1:1")
+
+    assert vars(adapter)["max_retries"].total == 0

@@ -31,14 +31,14 @@ click.UsageError.exit_code = FAILED
 COMMANDS = {
     "lab": {
         "up": "Start a topology, verify it, and print connection details.",
-        "down": "Stop a lab and delete its data; --lab is optional if only one lab is running.",
+        "down": "Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.",
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
         "env": "Print how to connect to a lab as assignments for the shell.",
         "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
         "engines": "List the engines: version, source, processor, features, when tested, image state, what is missing.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
-        "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
+        "clean": "Remove this checkout's labs that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",
     },
     "images": {
@@ -106,6 +106,12 @@ COMMANDS = {
 # Commands that usually start a lab.
 STARTING_LABS = ("up", "ask", "run", "drill")
 
+# Commands that change a running lab and do not undo it when they are interrupted.
+CHANGING = {
+    *("stop", "kill", "pause", "start", "resume", "toxic"),
+    *("failover", "rejoin", "drbd", "ha", "disk", "down", "clean"),
+}
+
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
     "Labs": ("lab", "images", "listing"),
@@ -120,6 +126,9 @@ SECTIONS = {
 
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
+
+    # The command that runs.
+    used = ""
 
     def __init__(self, name: str, module: str, says: str) -> None:
         super().__init__(name, help=says)
@@ -137,6 +146,7 @@ class Deferred(click.Command):
 
             # Its answer comes while the command is imported.
             compose_version.ask()
+        Deferred.used = self._command
         command = self.load()
         try:
             return command.make_context(info_name, args, parent, **extra)
@@ -173,9 +183,9 @@ def cli() -> None:
                  lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
-    from replication_lab.world import viewed_files
+    from replication_lab.world import lab_files
 
-    if viewed_files.files():
+    if lab_files.views():
         # Only then: it imports Docker and SQL.
         from replication_lab.cli.console import tell
         from replication_lab.lab import killed_views
@@ -214,12 +224,11 @@ def _status(command: click.Command, name: str) -> Any:
     except LabError as error:
         _complain("[red]error:[/] ", str(error))
     except (KeyboardInterrupt, click.Abort) as stop:
-        signals.noticed()
-        # click wraps an interruption; the signal's name is in the wrapped exception.
-        sent = str(stop.__cause__ or stop) or "SIGINT"
-        _complain("", f"stopped ({sent}); everything that this command started was removed")
-        return signals.exit_status(sent)
+        return _say_stopped(stop)
     except Exception as error:
+        if signals.interruption_within(error):
+            # An interruption may surface as another error, such as of a library that was closing a connection.
+            return _say_stopped(error)
         if told := _explained(error):
             _complain("[red]error:[/] ", str(told))
         else:
@@ -253,6 +262,24 @@ def _unwritten(error: streams.Unwritable) -> int:
         return signals.exit_status("SIGPIPE")
     _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "a place for it")))
     return FAILED
+
+
+def _say_stopped(error: BaseException) -> int:
+    """Say what an interruption stopped, and return its status; say that something was removed only if it was."""
+    # click wraps an interruption; the signal's name is in the wrapped exception.
+    stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
+    signals.forget()
+    failed = [] if isinstance(error, (KeyboardInterrupt, click.Abort)) else [f"meanwhile this failed: {error!r}"]
+    _complain("", "; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
+    return signals.exit_status(str(stop) or "SIGINT")
+
+
+def _left_by(stop: KeyboardInterrupt) -> list[str]:
+    said = [stop.said] if isinstance(stop, signals.Stopped) else []
+    said += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
+    if not said and Deferred.used in CHANGING:
+        said = ["it may have acted in part; ./lab status shows the state now"]
+    return said
 
 
 def _missing_extra(error: Exception) -> str:

@@ -14,7 +14,7 @@ from replication_lab.lab.attach_plan import AskedAttachment, Plan, plan, warning
 from replication_lab.lab.up import known_toxic
 from replication_lab.model.attachment import parse_link
 from replication_lab.model.errors import LabError
-from replication_lab.world.mysql.accounts import parse_dsn
+from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 
 UNKNOWN = 2
 
@@ -61,8 +61,10 @@ UNKNOWN = 2
     "--dsn",
     "dsns",
     multiple=True,
-    metavar="SERVER=mysql://USER:PASSWORD@",
-    help="Account that the lab uses on a server; may be repeated.  [default: the one in its container's environment]",
+    metavar="SERVER=@FILE",
+    help="Account that the lab uses on a server: a file with mysql://USER:PASSWORD@ that only you can read (mode "
+    "0600); may be repeated. Without @FILE, the account itself is accepted, which other users can read meanwhile.  "
+    "[default: the one in its container's environment]",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")
 @as_json
@@ -87,12 +89,16 @@ def attach(
 
     Example: lab attach -f docker-compose.yml --link app:db --rtt 40ms
 
-    Example: lab attach --link app:db --link db:db-replica --dsn db=mysql://root:secret@ --yes
+    Example: lab attach --link app:db --link db:db-replica --dsn db=@account --yes
     """
     known_toxic(rtt)
-    asked = AskedAttachment(
-        links=[parse_link(text) for text in links], accounts=dict(map(parse_dsn, dsns)), **of_compose
-    )
+    accounts = dict(map(parse_dsn, dsns))
+    for server in (name for name, each in accounts.items() if each.origin == AS_TYPED and each.password):
+        tell(
+            f"--dsn {server}=…: every user of this host can read the password in the list of processes. "
+            f"Better: --dsn {server}=@FILE, a file with mysql://USER:PASSWORD@ and mode 0600"
+        )
+    asked = AskedAttachment(links=[parse_link(text) for text in links], accounts=accounts, **of_compose)
     found = plan(asked)
     _ask(found, yes)
     lab, proofs = attaching.attach(found, rtt, tell)

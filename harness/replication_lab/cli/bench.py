@@ -13,7 +13,7 @@ from rich.table import Table
 from replication_lab import experiments, runs
 from replication_lab.cli import bench_live, bench_watched, main
 from replication_lab.cli.bench_figure import Figure, figure
-from replication_lab.cli.console import printer, tell
+from replication_lab.cli.console import out, tell
 from replication_lab.lab import up
 from replication_lab.model import history
 from replication_lab.model.errors import LabError
@@ -22,7 +22,7 @@ from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.storage import Storage
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock, files, host, journal, places
+from replication_lab.world import catalogue, clock, files, host, journal, owners, places
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
@@ -149,7 +149,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
     compose = ["docker", "compose", "-p", NAME, "-f", str(catalogue.compose_file(topology))]
     try:
         seconds = files.seconds_of(
-            ["env", f"ENGINE={engine}", f"LAB_OWNER={leftovers.owner()}", *compose, "up", "--wait"], catalogue.ROOT
+            ["env", f"ENGINE={engine}", f"LAB_OWNER={owners.owner()}", *compose, "up", "--wait"], catalogue.ROOT
         )
         lab = project.find(NAME)
         memory += [lab.node(node.name).memory_mib() for node in lab.topology.nodes]
@@ -233,7 +233,7 @@ def bench() -> None:
         interval = "" if one.interval is None else "{:g} to {:g}".format(*one.interval)
         readings = ", ".join(f"{each:g}" for each in one.readings)
         table.add_row(one.what, f"{one.value:g} {one.unit}", interval, goal, met, readings)
-    printer(160).print(table)
+    out.print(table)
     now = datetime.now()
     written = {"day": f"{now:%Y-%m-%d}", "environment": host.describe(), "figures": found}
     path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"

@@ -7,10 +7,13 @@ from typing import Any, Literal
 
 import click
 import msgspec
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
+
+from replication_lab.world.console import Console
 
 # NO_COLOR: no escape sequence at all, not for bold text either.
 STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
@@ -53,13 +56,8 @@ def _row_by_row(table: Table) -> Table:
     return found
 
 
-def printer(width: int) -> Console:
-    """Return a console for standard output; `width` is that of a pipe, which has none of its own."""
-    return Out(highlight=False, width=None if sys.stdout.isatty() else width, color_system=STYLES)
-
-
-# In a pipe, addresses and sentences must not be broken.
-out = printer(140)
+# A pipe has no width of its own; addresses and sentences must not be broken.
+out = Out(highlight=False, width=None if sys.stdout.isatty() else 140, color_system=STYLES)
 err = Console(stderr=True, highlight=False, soft_wrap=True, color_system=STYLES)
 
 
@@ -72,6 +70,11 @@ def has_desktop() -> bool:
 def tell(line: str) -> None:
     """Print progress or a remark to standard error: standard output is for the result."""
     err.print(line, markup=False)
+
+
+def complain(error: Exception) -> None:
+    """Print an error to standard error."""
+    err.print(f"[red]error:[/] {escape(str(error))}")
 
 
 def print_json(data: Any) -> None:

@@ -1,6 +1,8 @@
 """The commands that change roles: failover, rejoin, drbd …, ha …."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -11,8 +13,18 @@ from replication_lab.lab import status as views
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import failover as succession
 from replication_lab.replication import pacemaker as cluster_manager
+from replication_lab.world import lock
 from replication_lab.world.docker import project
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import verify
+
+
+@contextmanager
+def _changing(name: str | None, command: str) -> Iterator[Lab]:
+    """Give the lab of that name, which no other command changes or removes within the block."""
+    lab = project.find(name)
+    with lock.lab_held(lab.name, command):
+        yield lab
 
 
 @click.command()
@@ -27,7 +39,8 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 
     Example: lab failover replica
     """
-    done = succession.failover(project.find(name), node, allow_data_loss)
+    with _changing(name, "lab failover") as lab:
+        done = succession.failover(lab, node, allow_data_loss)
     print_json(done) if json_ else output.promoted(out, done)
 
 
@@ -45,7 +58,8 @@ def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> No
 
     Example: lab rejoin source
     """
-    done = succession.rejoin(project.find(name), node, discard_errant)
+    with _changing(name, "lab rejoin") as lab:
+        done = succession.rejoin(lab, node, discard_errant)
     print_json(done) if json_ else output.rejoined(out, done)
 
 
@@ -81,7 +95,8 @@ def drbd_promote(node: str, allow_data_loss: bool, name: str | None, json_: bool
 
     Example: lab drbd promote node2
     """
-    seconds = replicated_disk.promote(project.find(name), node, allow_data_loss)
+    with _changing(name, "lab drbd promote") as lab:
+        seconds = replicated_disk.promote(lab, node, allow_data_loss)
     print_json({"primary": node, "seconds": seconds}) if json_ else out.print(
         f"{node} accepts connections after {seconds:.1f} s"
     )
@@ -96,7 +111,8 @@ def drbd_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd standby node2
     """
-    seconds = replicated_disk.standby(project.find(name), node)
+    with _changing(name, "lab drbd standby") as lab:
+        seconds = replicated_disk.standby(lab, node)
     moved = "" if seconds is None else f"; its service moved to the peer in {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} is in standby{moved}")
 
@@ -110,7 +126,8 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd online node2
     """
-    found = replicated_disk.online(project.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
+    with _changing(name, "lab drbd online") as lab:
+        found = replicated_disk.online(lab, node, lambda percent: tell(f"  {percent:.0f} % copied"))
     print_json(found) if json_ else out.print(f"{node}: {found.words()}")
 
 
@@ -129,7 +146,8 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd resolve --victim node2
     """
-    found = replicated_disk.resolve(project.find(name), victim)
+    with _changing(name, "lab drbd resolve") as lab:
+        found = replicated_disk.resolve(lab, victim)
     print_json(found) if json_ else out.print(f"{victim}: {found.words()}")
 
 
@@ -184,7 +202,8 @@ def ha_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha standby node1
     """
-    seconds = cluster_manager.standby(project.find(name), node)
+    with _changing(name, "lab ha standby") as lab:
+        seconds = cluster_manager.standby(lab, node)
     moved = "" if seconds is None else f"; clients reached the service on the peer after {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} is in standby{moved}")
 
@@ -198,7 +217,8 @@ def ha_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha online node1
     """
-    seconds = cluster_manager.online(project.find(name), node)
+    with _changing(name, "lab ha online") as lab:
+        seconds = cluster_manager.online(lab, node)
     print_json({"online": node, "seconds": seconds}) if json_ else out.print(
         f"{node} is online and in sync after {seconds:.1f} s"
     )

@@ -1,5 +1,6 @@
 """The commands for the lab's images: build, save, load, key."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json
 from replication_lab.lab import stock
+from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 
 
@@ -67,6 +69,8 @@ def build(
     """Build the images that are missing or out of date: those of ENGINE (mariadb), Toxiproxy and the load.
 
     With --push, other machines pull them from there if LAB_IMAGES=PREFIX. `docker login` gives access to the registry.
+    The printed lines end with the digests of the images. If LAB_IMAGES_DIGESTS is a file with these lines, other images
+    are not pulled.
 
     Example: lab images build mariadb mysql-8.0 --push registry.example/team/lab
     """
@@ -81,27 +85,43 @@ def build(
 def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
     """Write archives of the images into DIR, for the cache of a pipeline; build missing images.
 
-    They are the images of ENGINE (mariadb), Toxiproxy and the load. An archive that is there and current is kept.
+    They are the images of ENGINE (mariadb), Toxiproxy and the load. An archive is kept if it holds the image that is
+    here. The list images.json has the digests of all of them. Its own SHA-256 is printed last: keep it where only you
+    can write, for `lab images load --sha256`.
 
     Example: lab images save .lab-images mariadb
     """
-    written = [str(path) for path in stock.save(folder, needed(engines, topologies, experiment))]
-    print_json(written) if json_ else out.print("\n".join(written))
+    saved = stock.save(folder, needed(engines, topologies, experiment))
+    print_json(saved) if json_ else out.print("\n".join([*saved.archives, saved.listing, f"SHA-256 {saved.sha256}"]))
 
 
 @images.command("load")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--sha256",
+    metavar="HEX",
+    callback=lambda _context, _option, given: sha256_of(given),
+    help="SHA-256 that `lab images save` printed; nothing is loaded if an archive has changed since.",
+)
 @as_json
-def load(folder: Path, json_: bool) -> None:
+def load(folder: Path, sha256: str, json_: bool) -> None:
     """Load the archives in DIR that are current, and name the archives that are not.
 
     An archive is current if its image was built from this checkout's recipe, for this processor. Other images are built
-    when they are first needed.
+    when they are first needed. An archive that names another image than its own is not loaded. Without --sha256 the
+    content of an image is not verified: any user with write access to DIR decides what runs in the labs.
 
-    Example: lab images load .lab-images
+    Example: lab images load .lab-images --sha256 HEX
     """
-    loaded = stock.load(folder, tell)
+    loaded = stock.load(folder, tell, sha256)
     print_json(loaded) if json_ else out.print("\n".join(loaded) or "no image was loaded: no archive is current")
+
+
+def sha256_of(given: str | None) -> str:
+    """Return a digest as it was given, or an empty text; LabError if it is none."""
+    if given is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", given):
+        raise LabError(f"--sha256 is {given!r}", "64 hexadecimal digits, as `lab images save` prints them last")
+    return given or ""
 
 
 @images.command("key")

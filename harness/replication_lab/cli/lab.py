@@ -14,6 +14,7 @@ from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab, server_of
 from replication_lab.lab import doctor as examination
+from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
@@ -121,11 +122,11 @@ def up(
 @of_lab
 @as_json
 def down(name: str | None, json_: bool) -> None:
-    """Stop a lab and delete its data; --lab is optional if only one lab is running.
+    """Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.
 
     Example: lab down --lab lab-semisync
     """
-    gone = labs.down(name, tell)
+    gone = removal.down(name, tell)
     if json_:
         print_json({"down": gone})
 
@@ -272,15 +273,18 @@ def doctor(json_: bool, undo: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @as_json
 def clean(images_: bool, dry_run: bool, json_: bool) -> None:
-    """Remove every lab that no running command uses, and the leftovers of killed commands.
+    """Remove this checkout's labs that no running command uses, and the leftovers of killed commands.
+
+    Labs of other checkouts, machines and users, and labs started by Compose alone, are listed: `lab down` removes one
+    by its name.
 
     Example: lab clean --dry-run
     """
     if dry_run:
-        found = labs.removable(images_)
+        found = removal.removable(images_)
         print_json({"would_remove": found}) if json_ else out.print("\n".join(found) or "nothing to remove")
         return
-    gone = labs.clean(images_, tell)
+    gone = removal.clean(images_, tell)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 
 

@@ -3,7 +3,7 @@
 import queue
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -84,23 +84,25 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
     """Show a lab on a page where links and nodes can be changed while clients write.
 
     Uses the running lab of that name or topology, or the only one. If there is none, starts one, and removes it at the
-    end. The printed address has a token that works once. Ctrl-C ends the page and undoes what was changed there.
+    end. The printed address has a token that works once, within ten minutes. Ctrl-C ends the page and undoes what was
+    changed there.
 
     Example: lab live semisync --clients 8
     """
     _refuse_without_libraries()
-    from replication_lab.live.server import serving
+    from replication_lab.live.server import leading_to, serving
 
     with _session(**of_view) as session:
-        with serving(session, port, lambda address: tell(f"for another browser: {address}")) as address:
+        with serving(session, port, lambda address: tell(f"for another tab or browser: {address}")) as address:
             _print_address(address, json_)
-            if has_desktop() and not no_open:
-                click.launch(address)
-            try:
-                session.wait()
-            finally:
-                # While the server still runs: pages that are open say so.
-                session.end("lab live has ended")
+            with leading_to(address) if has_desktop() and not no_open else nullcontext() as file:
+                if file:
+                    click.launch(str(file))
+                try:
+                    session.wait()
+                finally:
+                    # While the server still runs: pages that are open say so.
+                    session.end("lab live has ended")
     tell(f"{session.lab.name} was removed; the page has ended")
 
 

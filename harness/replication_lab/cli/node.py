@@ -10,13 +10,14 @@ import click
 
 from replication_lab import replication
 from replication_lab.cli import FAILED, names, output
-from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
-from replication_lab.model.errors import LabError
-from replication_lab.world import given_texts
+from replication_lab.model.errors import LabError, OutcomeUnknown
+from replication_lab.model.sql_text import Statement
+from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab
 
@@ -26,43 +27,52 @@ some_nodes = click.argument(
 )
 
 
-# What the servers' clients accept at the end of a statement: a line for each column.
-UPRIGHT = "\\G"
-
-
 @click.command()
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
 @click.option(
     "-e",
     "--execute",
-    "statement",
-    help="Run one statement, print its rows, and exit.  [default: open an interactive client]",
+    "typed",
+    help="Run one or more statements, print their rows, and exit.  [default: open an interactive client]",
 )
 @of_lab
 @as_json
-def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
+def sql(node: str | None, typed: str | None, name: str | None, json_: bool) -> None:
     """Open a client on a node as root; default: the source, primary or first cluster node.
 
     The default database is lab; in an attached project the one of MYSQL_DATABASE or MARIADB_DATABASE, or none.
+
+    -e takes statements as the servers' clients do, with ; and DELIMITER; the first that fails ends the command.
+    With --json several results are an array of arrays of rows. Exit with status 1 if a statement's outcome is unknown.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM foo"
     """
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
-    server = lab.node(node).server()
-    schema = list(filter(None, [lab.database(node)]))
-    if statement:
-        # On the same connection as the statement, as in an interactive client.
-        server.execute(*(f"USE `{database}`" for database in schema))
-        asked = statement.rstrip().removesuffix(UPRIGHT)
-        rows = server.rows(asked)
-        if json_:
-            print_json([{key: _plain(value) for key, value in row.items()} for row in rows])
-        else:
-            output.rows(out, rows, upright=asked != statement.rstrip())
+    if typed is not None:
+        _run(lab, node, typed, json_)
         return
+    schema = filter(None, [lab.database(node)])
     user, password = lab.administrator(node)
     _become(lab, node, [*views.client(lab, node), f"-u{user}", *schema], password)
+
+
+def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
+    results: list[list[dict[str, Any]]] = []
+
+    def each(statement: Statement, rows: list[dict[str, Any]]) -> None:
+        if json_:
+            results.append([{key: _plain(value) for key, value in row.items()} for row in rows])
+        else:
+            output.rows(out, rows, upright=statement.upright)
+
+    try:
+        sql_files.run_typed(lab, node, typed, each)
+    except OutcomeUnknown as error:
+        complain(error)
+        sys.exit(1)
+    if json_:
+        print_json(results[0] if len(results) == 1 else results)
 
 
 def _plain(value: Any) -> Any:
@@ -99,7 +109,8 @@ def load(node: str, file: str, name: str | None, json_: bool) -> None:
 def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
     """Print the log of a node's container.
 
-    NODE may also be another service of the lab, such as toxiproxy.
+    NODE may also be another service of the lab, such as toxiproxy. Control characters other than newline and tab are
+    shown escaped.
 
     Example: lab logs replica --lines 20
     """
@@ -107,8 +118,9 @@ def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_:
         raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
     service = project.find(name).service(node)
     if follow:
-        asked = ["docker", "logs", "--follow", "--tail", str(lines or "all"), str(service.container.name)]
-        os.execvp("docker", asked)
+        for found in service.follow_logs(lines or "all"):
+            click.echo(found, nl=False)
+        return
     found = service.logs(lines or "all")
     print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
 
@@ -122,7 +134,7 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
     """Run a command in a node's container, or in its virtual machine.
 
     Options of `lab exec` come before NODE, which may also be another service of the lab. The exit status is the
-    command's; with --json a command that fails is an error.
+    command's; with --json a command that fails is an error. Its output arrives at the terminal as it is.
 
     Example: lab exec replica ls /var/lib/mysql
     """
@@ -130,17 +142,27 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
     acting.refuse_unless_running(lab, node)
     if json_:
         inside = replication.of(lab).inside(node, command)
-        print_json({"node": node, "output": lab.service(node).run(*inside)})
+        try:
+            print_json({"node": node, "output": lab.service(node).run(*inside)})
+        except KeyboardInterrupt as stop:
+            raise signals.Stopped(str(stop), f"the command may still run in {node}") from stop
         return
-    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), lab.password)
+    is_own_node = not lab.is_attached and node in {each.name for each in lab.topology.nodes}
+    _, password = lab.administrator(node) if is_own_node else ("", None)
+    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), password)
 
 
-def _become(lab: Lab, service: str, command: list[str], password: str) -> None:
-    """Replace this process by a command in a container, with the caller's terminal; the password is in MYSQL_PWD."""
+def _become(lab: Lab, service: str, command: list[str], password: str | None) -> None:
+    """Replace this process by a command in a container, with the caller's terminal.
+
+    A password becomes the variable MYSQL_PWD there. Docker gets only its name: arguments are visible to other users.
+    """
     terminal = "-it" if sys.stdin.isatty() else "-i"
-    os.environ["MYSQL_PWD"] = password
+    variable = []
+    if password is not None:
+        os.environ["MYSQL_PWD"], variable = password, ["-e", "MYSQL_PWD"]
     container = str(lab.service(service).container.name)
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", container, *command])
+    os.execvp("docker", ["docker", "exec", terminal, *variable, container, *command])
 
 
 def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,7 +178,8 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
         print_json(proofs)
     else:
         output.proofs(out, proofs)
-        output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
+        if not acting.VERBS[verb].undoes or all(proof.ok for proof in proofs):
+            output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # one command needs each of these
 CONNECT = """
 {name} is up.
   connect   {addresses}
-            user lab or root, password {password}; as variables: eval "$(./lab env --lab {name})"
+            user {user}, password {password}; as variables: eval "$(./lab env --lab {name})"
+            as root: ./lab sql {node}
 {service}  inspect   ./lab show
   query     ./lab sql {node} -e "SELECT VERSION()"
 {links}  measure   ./lab {measure}
@@ -42,11 +43,14 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
     )
+    node = replication.of(lab).written_at()
+    user, password = lab.application(node)
     text = CONNECT.format(
         name=lab.name,
         addresses=addresses,
-        password=lab.password,
-        node=replication.of(lab).written_at(),
+        user=user,
+        password=password,
+        node=node,
         measure=_measure(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(
@@ -140,15 +144,16 @@ def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
 
 def promoted(out: Console, done: "Promoted") -> None:
     out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
+    out.print(f"  fence: {done.fenced}", markup=False)
     if done.repointed:
         out.print(f"  repointed: {', '.join(done.repointed)}")
     if done.lacks:
-        out.print(f"  lost: {done.lacks}")
+        out.print(f"  lost: {done.lost} transaction{'s' if done.lost != 1 else ''}: {done.lacks}", markup=False)
     for name, errant in done.ahead.items():
         out.print(f"  {name} was not repointed: it has {errant}, which {done.source} lacks")
         out.print(f"    to discard them: ./lab rejoin {name} --discard-errant")
     for name, why in done.left.items():
-        out.print(f"  {name} was not repointed: {why}")
+        out.print(f"  {name} was not repointed: {why}", markup=False)
         out.print(f"    once it is repaired: ./lab rejoin {name}")
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
@@ -190,6 +195,8 @@ def tree(out: Console, lab: LabView) -> None:
             _grow(root, node, nodes, lab.links)
     for setting in lab.settings:
         root.add(f"{plain(setting.what)}  {_in_force(setting)}")
+    for warning in lab.warnings:
+        root.add(f"[red]{plain(warning)}[/]")
     out.print(root)
 
 
@@ -258,6 +265,8 @@ def status(out: Console, labs: list[LabView]) -> None:
             table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link) + _use(link))
         for setting in lab.settings:
             table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
+        for warning in lab.warnings:
+            table.add_row(lab.name, "", "[red]warning[/]", "", plain(warning))
     out.print(table)
 
 

@@ -6,7 +6,7 @@ import click
 
 from replication_lab import runs
 from replication_lab.cli import names
-from replication_lab.cli.console import has_desktop, out, print_json, printer, tell
+from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
@@ -91,4 +91,4 @@ def print_summary(summary: Summary, json_: bool) -> None:
     elif isinstance(summary, DrillsSummary):
         click.echo(drill_text.text(summary))
     else:
-        terminal.show(summary, printer(terminal.width_in_a_pipe(summary)))
+        out.print(terminal.render(summary), width=None if out.is_terminal else terminal.pipe_width(summary))

@@ -4,10 +4,11 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
 from replication_lab.model import command
+from replication_lab.model.visible import visible
 
 # What a write reports if nobody reads: the pipe's other end is closed, or the terminal is.
 NOBODY = (errno.EPIPE, errno.EIO)
@@ -53,6 +54,25 @@ class Output:
         return getattr(self._stream, name)
 
 
+class Visible:
+    """A stream that shows the characters that a terminal would obey. All that a command prints goes through one.
+
+    Rich's own colours must arrive: it writes to `rich_proxied_file`, and `world.console` shows these characters itself.
+    Bytes would go past `write`, so there is no `buffer`.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(visible(text))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+
 class Remarks(Output):
     """Standard error. Without a reader its text is dropped: progress that nobody sees must not stop a cleanup."""
 
@@ -71,12 +91,9 @@ def _discard(stream: TextIO) -> None:
 def wrapped(installed: bool) -> Iterator[None]:
     """Wrap this process's standard streams within the block."""
     _open_closed()
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Output(sys.stdout, installed), Remarks(sys.stderr, installed)
-    try:
+    out, err = Visible(Output(sys.stdout, installed)), Visible(Remarks(sys.stderr, installed))
+    with redirect_stdout(out), redirect_stderr(err):
         yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 def _open_closed() -> None:

@@ -1,15 +1,19 @@
 """Helpers for faults of nodes: act on all nodes at once, and wait until their containers are healthy again."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
+from replication_lab.replication.kind import Nodes
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
 
-START_SECONDS = 180
+START_SECONDS, JOIN_SECONDS = 180, 60
+# Members that are back see each other within this time.
+LOST_SECONDS = 10
 
 
 class OnNodes:
@@ -37,12 +41,43 @@ class OnNodes:
         """Do nothing: there is nothing to release."""
 
     def runs_again(self) -> list[Proof]:
-        """Wait until each server answers again, in a container that runs."""
-        for node in self.nodes:
-            clock.wait_until(partial(self._serves, node), f"{node} to serve again", START_SECONDS, every=0.1)
-        return [Proof(what=f"{node} runs again", expected="serving", found="serving", ok=True) for node in self.nodes]
+        """Wait until each server answers again, in a container that runs, and serves clients; prove it."""
+        return [self._runs_again(node) for node in self.nodes]
 
-    def _serves(self, node: str) -> bool:
+    def _runs_again(self, node: str) -> Proof:
+        kind = replication.of(self.lab)
+        try:
+            clock.wait_until(partial(self._answers_again, node), f"{node} to answer again", START_SECONDS, every=0.1)
+            why = self._hindrance(node, kind)
+        except LabError as error:
+            lost = kind.lost_majority()
+            if lost is None:
+                raise
+            cause, start = error.found.partition(". Its log")[0], f"./lab start {node} --lab {self.lab.name}"
+            why = f"{cause}; {lost.found}; {lost.next_step}, then {start}"
+        return Proof(what=f"{node} runs again", expected="serving", found=why or "serving", ok=not why)
+
+    def _hindrance(self, node: str, kind: Nodes) -> str:
+        """Wait until a node serves clients; return why it does not if it is still hindered then, or cannot be helped.
+
+        A majority counts as lost only after some time: nodes that come back find each other again.
+        """
+        lost_since: float | None = None
+
+        def decided() -> bool:
+            nonlocal lost_since
+            if not kind.hindrance(node):
+                return True
+            lost_since = (lost_since or clock.timer()) if kind.lost_majority() else None
+            return lost_since is not None and clock.timer() - lost_since > LOST_SECONDS
+
+        with suppress(LabError):
+            clock.wait_until(decided, f"{node} to serve clients", JOIN_SECONDS, every=0.2)
+        why = kind.hindrance(node)
+        lost = kind.lost_majority() or LabError("", "", f"./lab logs {node} --lab {self.lab.name}")
+        return why and "; ".join(filter(None, [why, lost.found, lost.next_step]))
+
+    def _answers_again(self, node: str) -> bool:
         status, code = self.lab.node(node).state()
         if status == "exited":
             raise LabError(

@@ -6,12 +6,12 @@ from functools import partial
 
 from replication_lab.lab import up
 from replication_lab.lab.attach_plan import Plan
-from replication_lab.model.attachment import Attachment
+from replication_lab.model.attachment import LABEL, Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
-from replication_lab.world import clock, places, signals
-from replication_lab.world.docker import attachments, images, leftovers, project
+from replication_lab.world import clock, lab_files, lock, owners, places, signals
+from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container
@@ -25,8 +25,13 @@ NOTHING_FLOWS = "no connection has crossed it yet"
 def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     """Attach the links and prove them; on any failure restore the project."""
     images.ensure(["toxiproxy"])
+    with lock.lab_held(found.attached.compose.project, "lab attach"):
+        return _attach(found, condition, tell)
+
+
+def _attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     attached = found.attached
-    path = attachments.write(attached, leftovers.owner(), found.kept, found.linked)
+    path = attachments.write(attached, owners.owner(), found.kept, found.linked)
     tell(f"override file: {places.from_here(path)}")
     try:
         attachments.start(attached)
@@ -39,7 +44,7 @@ def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[P
     except BaseException:
         with signals.signals_held():
             tell(f"restoring {attached.compose.project}")
-            attachments.restore(attached)
+            attachments.restore(attached.compose.project)
         raise
     return lab, proofs
 
@@ -127,23 +132,25 @@ def detach(name: str | None, tell: Tell) -> Detached:
     """Restore an attached project, also one whose Toxiproxies were removed by other means."""
     docker_engine.client()
     if attached := _without_containers(name):
-        restore: Callable[[], None] = partial(attachments.restore, attached)
+        restore: Callable[[], None] = partial(attachments.restore, attached.compose.project)
     else:
         up.tidy(tell)
         lab = find_attached(name)
         up.refuse_in_use(lab)
         attached, restore = lab.attached, lab.down
-    tell(f"recreating {', '.join(each.service for each in attached.consumers)}")
-    with signals.signals_held():
-        restore()
+    with lock.lab_held(attached.compose.project, "lab detach"):
+        tell(f"recreating {', '.join(each.service for each in attached.consumers)}")
+        with signals.signals_held():
+            restore()
     left = [(each.service, volume) for each in attached.consumers for volume in attachments.unnamed_of(attached, each)]
     return Detached(attached.compose.project, attachments.differences(attached), left)
 
 
 def _without_containers(name: str | None) -> Attachment | None:
     """Return the attachment of this project, or the only one, if the containers that the lab added do not exist."""
-    lost = {project: kept.attached for project, kept in leftovers.without_containers().items()}
-    if name is None and len(lost) == 1 and not attachments.containers():
+    there, known = attachments.containers(), attachments.all_kept().items()
+    lost = {each: kept.attached for each, kept in known if each not in there and owners.is_dead(kept.owner)}
+    if name is None and len(lost) == 1 and not there:
         return next(iter(lost.values()))
     return lost.get(name or "")
 
@@ -155,5 +162,12 @@ def find_attached(name: str | None) -> AttachedLab:
         return next(iter(known.values()))
     if name in known:
         return known[name]
+    if name in attachments.containers():
+        raise LabError(
+            f"{name} was attached from another checkout or by another user, or its file in {lab_files.FOLDER} is lost",
+            "the same checkout and user",
+            "./lab detach there; without the file: docker compose up --detach --force-recreate for the consumers, then "
+            f"docker rm --force the containers with the label {LABEL}={name}",
+        )
     found = f"no project {name!r} is attached" if name else f"{len(known)} projects are attached"
     raise LabError(found, ", ".join(known) or "an attached project", "./lab status")

@@ -12,7 +12,7 @@ from replication_lab.model.compose_project import Project
 from replication_lab.model.errors import LabError
 from replication_lab.replication.recognised import Recognised, outside, recognised
 from replication_lab.world.docker import attached as attached_labs
-from replication_lab.world.docker import attachments, compose_call, leftovers, project
+from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container
@@ -119,7 +119,6 @@ def _plan(asked: AskedAttachment, call: ComposeCall, found: Project, containers:
         ports={node: _port(found, node, links) for node in set_of.roles},
         images={node: str(first[node].attrs["Config"]["Image"]) for node in set_of.roles},
         doors=sorted({network for node in set_of.roles for network in found.networks(node)}),
-        state=str(leftovers.STATE.resolve()),
         replication=set_of.replication,
         follows={name: source for name, source in set_of.follows.items()},
         internal=found.internal,

@@ -10,12 +10,17 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import compose_version, engine, images, leftovers, project, servers
+from replication_lab.world.docker import compose_version, engine, images, labels, leftovers, project, servers
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
 
 # A share of the last 10 s in which tasks waited for a CPU, and the space that images take.
 BUSY, LEAST_GB = 0.25, 3
+# What keeps neighbours from the ports of labs: a newer engine, or a rule for the interface that leads to them.
+CLOSE = (
+    "upgrade Docker to 28.3.3 or newer; or as root:\n"
+    "iptables -I DOCKER-USER -i INTERFACE -m conntrack --ctstate NEW -j DROP"
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -49,7 +54,7 @@ def examine() -> list[Finding]:
         return [*seen, _noise(), _packet_rules()]
     found = machine_of_engine.facts()
     load = _unknown(found) if found.elsewhere else _noise()
-    return [*seen, _engine_machine(found), load, _packet_rules(), *_in_engine(found)]
+    return [*seen, _engine_machine(found), _published(found), load, _packet_rules(), *_in_engine(found)]
 
 
 def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
@@ -66,6 +71,12 @@ def _engine_machine(found: EngineMachine) -> Finding:
     if found.rootless:
         said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
     return Finding("engine's machine", said, True)
+
+
+def _published(found: EngineMachine) -> Finding:
+    """Return whether only the engine's machine reaches a lab's ports; a remark, because few networks are hostile."""
+    exposed = machine_of_engine.reached_by_neighbours(found)
+    return Finding("published ports", exposed or "only the engine's machine reaches them", True, exposed and CLOSE)
 
 
 def _unknown(found: EngineMachine) -> Finding:
@@ -135,7 +146,18 @@ def _in_engine(found: EngineMachine) -> Iterator[Finding]:
             why = "" if name in tools else servers.foreign(name)
             yield Finding(f"image {name}", f"refused: {why}" if why else images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
-    yield Finding("labs", ", ".join(project.all_labs()) or "none running", True)
+    yield from _labs()
+
+
+def _labs() -> Iterator[Finding]:
+    others = project.others()
+    mine = [name for name in project.all_labs() if name not in others]
+    yield Finding("labs", ", ".join(mine) or "none running", True)
+    if others:
+        yield Finding("other labs", f"{project.others_shown()}; removed only by ./lab down --lab NAME", True)
+    if unknown := labels.strangers():
+        said = f"{', '.join(unknown)}: labels of an image, or without a project; never touched"
+        yield Finding("unknown, with the lab's label", said, True)
     stale = leftovers.left_behind()
     yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 

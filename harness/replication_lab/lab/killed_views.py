@@ -15,12 +15,11 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.workloads.ledger import TABLE
-from replication_lab.world import clock, signals
+from replication_lab.world import clock, lab_files, owners, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.files import write_whole
-from replication_lab.world.viewed_files import file_of, files
+from replication_lab.world.files import read_own, write_whole
 
 # The states of a container from which a fault's recovery brings a node back.
 RECOVERS = {"paused": "pause", "exited": "stop", "dead": "stop"}
@@ -29,16 +28,21 @@ RECOVERS = {"paused": "pause", "exited": "stop", "dead": "stop"}
 class Before(msgspec.Struct):
     """A lab as it was before a view: the toxics of each link, the links that were on, the nodes that ran.
 
-    `disks` has the limits of each node's emulated disks. `owner` is the process that views; `at` is when it began.
+    `disks` has the limits of each node's emulated disks. `owner` is the process that views; `at` is when it began, in
+    seconds since boot.
     """
 
     owner: str
-    at: str
+    at: float
     toxics: dict[str, list[ToxicBody]]
     on: list[str]
     running: list[str]
     disks: dict[str, dict[str, Limits]]
     writes: bool
+
+    def began(self) -> tuple[bool, float]:
+        """Return what puts views in the order of their beginnings: those before the last boot come first."""
+        return owners.is_of_this_boot(self.owner), self.at
 
 
 @contextmanager
@@ -46,15 +50,15 @@ def kept(lab: Lab, writes: bool) -> Iterator[None]:
     """Keep for the block how a lab was before it; `writes` is whether clients write to the ledger's table."""
     links = {link.name: lab.link(link.name) for link in lab.topology.links}
     before = Before(
-        owner=leftovers.owner(),
-        at=clock.now(),
+        owner=owners.owner(),
+        at=clock.timer(),
         toxics={name: bodies_of(link) for name, link in links.items()},
         on=[name for name, link in links.items() if link.enabled()],
         running=[node.name for node in lab.topology.nodes if lab.node(node.name).state()[0] == "running"],
         disks={node: {name: disk.limits() for name, disk in found.items()} for node, found in by_node(lab).items()},
         writes=writes,
     )
-    path = file_of(lab.name)
+    path = lab_files.view_of(lab.name)
     write_whole(path, msgspec.json.encode(before))
     try:
         yield
@@ -71,21 +75,21 @@ def restore(tell: Tell) -> None:
         docker_engine.client()
     except LabError:
         return
-    for name in sorted({path.name.partition(".")[0] for path in files()}):
+    for name in sorted({path.name.partition(".")[0] for path in lab_files.views()}):
         with signals.signals_held():
             _restore(name, tell)
 
 
 def _restore(name: str, tell: Tell) -> None:
-    paths = [path for path in files() if path.name.startswith(f"{name}.")]
+    paths = lab_files.views(name)
     found = [before for path in paths if (before := _read(path))]
-    if any(leftovers.is_alive(before.owner) for before in found):
-        # Another view still shows this lab. Once it has ended, the next command restores the lab.
+    if not all(owners.is_dead(before.owner) for before in found):
+        # Another view may still show this lab. Once it has ended, the next command restores the lab.
         return
     lab = project.all_labs().get(name)
     # A lab that the killed command started itself is removed, not restored.
     if lab and found and name not in leftovers.left_behind():
-        first = min(found, key=lambda before: before.at)
+        first = min(found, key=Before.began)
         done = [said for step in _steps(lab, first) if (said := _done(step, tell))]
         if done:
             tell(f"restored {name}, which a killed live view had left changed: {', '.join(done)}")
@@ -94,8 +98,8 @@ def _restore(name: str, tell: Tell) -> None:
 
 
 def _read(path: Path) -> Before | None:
-    with suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=Before)
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(read_own(path) or b"", type=Before)
     return None
 
 

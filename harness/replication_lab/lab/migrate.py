@@ -13,11 +13,12 @@ from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.storage import Storage
-from replication_lab.world import clock, files, signals
+from replication_lab.replication import received
+from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
-from replication_lab.world.docker import images, leftovers, project, volumes
+from replication_lab.world.docker import images, project, volumes
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -53,6 +54,7 @@ class Migrated(msgspec.Struct, frozen=True):
 def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
     """Move a replica's data to other storage, or resume an interrupted migration."""
     _refuse_options(lab, node)
+    _refuse_loss(lab, node)
     plan = _plan(lab, node, storage)
     steps = Steps(lab, plan, tell)
     if not steps.is_switched():
@@ -79,6 +81,22 @@ def _refuse_options(lab: Lab, node: str) -> None:
         )
 
 
+def _refuse_loss(lab: Lab, node: str) -> None:
+    """Raise LabError if the node has received what it has not applied and its source does not have.
+
+    Its server starts again, which deletes the relay log on MariaDB; the source then sends the transactions again.
+    """
+    if lab.node(node).state()[0] != "running":
+        return
+    left, source = received.backlog(lab, node), lab.topology.source.name
+    if left and not received.comes_again(lab, source, node):
+        raise LabError(
+            f"{node}: {left}",
+            f"a replica that has applied all, or a source that sends it again ({source})",
+            left.remedy(node) or f"./lab start {source}",
+        )
+
+
 def unfinished(lab: Lab) -> Plan | None:
     """Return the migration that was begun and neither finished nor undone."""
     try:
@@ -88,7 +106,7 @@ def unfinished(lab: Lab) -> Plan | None:
 
 
 def _plan_file(lab: Lab) -> Path:
-    return leftovers.STATE / f"{lab.name}.migration.json"
+    return lab_files.file_of(lab.name, ".migration.json")
 
 
 def _plan(lab: Lab, node: str, storage: Storage) -> Plan:

@@ -9,6 +9,7 @@ from replication_lab.lab.up import refuse_in_use
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
+from replication_lab.replication import received
 from replication_lab.world.docker.lab import Lab
 
 RUNNING, PAUSED, EXITED = "running", "paused", "exited"
@@ -51,8 +52,19 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
     changed = [name for name, (status, _) in states.items() if status != asked.after]
     if verb == "start" and changed:
         replication.of(lab).wait_until_startable(changed, tell)
+    if asked.after == EXITED:
+        received.keep_of_ending(lab, changed)
     same = [Proof(f"{name} was not changed", _said(states[name]), True) for name in nodes if name not in changed]
-    return [*same, *(_done(faults.made(lab, asked.fault, changed), asked.undoes) if changed else [])]
+    if not changed:
+        return same
+    done = _done(faults.made(lab, asked.fault, changed), asked.undoes)
+    return [*same, *done, *(_separate(lab) if asked.undoes and all(proof.ok for proof in done) else [])]
+
+
+def _separate(lab: Lab) -> list[Proof]:
+    """Return a failed proof for what shows that the nodes were written separately: they are Synced all the same."""
+    found = replication.of(lab).separate_histories()
+    return [Proof("the nodes have the same rows", said, ok=False) for said in found]
 
 
 def _done(fault: Fault, undoes: bool) -> list[Proof]:

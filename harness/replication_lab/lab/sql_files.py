@@ -1,17 +1,18 @@
-"""Files of SQL that a user runs on a lab's node."""
+"""Statements that a user runs on a lab's node: typed, or in files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from replication_lab import replication
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, OutcomeUnknown
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import refuse_for_one_copy
 from replication_lab.model.progress import Tell
-from replication_lab.model.sql_text import Statement, statements
+from replication_lab.model.sql_text import Statement, statements, typed_statements
 from replication_lab.model.topology import Topology
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
+from replication_lab.world.mysql.server import ANSWER_SECONDS
 
 
 def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
@@ -42,13 +43,12 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
             f"./lab load {writer} FILE --lab {lab.name}",
         )
     try:
-        script.run(server, file.name, found)
+        script.run_file(server, file.name, found)
     except LabError as error:
-        raise LabError(
-            f"{error.found}; the statements before it took effect, except those of an unfinished transaction",
-            error.expected,
-            f"correct {file.name}, and leave out what was run",
-        ) from error
+        error.found += "; the statements before it took effect, except those of an unfinished transaction"
+        if not isinstance(error, OutcomeUnknown):
+            error.next_step = f"correct {file.name}, and leave out what was run"
+        raise
     return len(found)
 
 
@@ -58,4 +58,18 @@ def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
         node = replication.of(lab).written_at()
         found = statements_for(file, lab.topology)
         tell(f"  running {file.name} on {node} ({len(found)} statements)")
-        script.run(lab.node(node).server(), file.name, found)
+        script.run_file(lab.node(node).server(), file.name, found)
+
+
+def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.Rows], None]) -> int:
+    """Run typed statements on a node, as its client would; return their number. `each` gets the rows of each one."""
+    found = typed_statements(text)
+    if not found:
+        raise LabError("-e holds no statement", "one or more statements, separated by ;", "./lab sql --help")
+
+    def name_of(number: int, statement: Statement) -> str:
+        place = f"statement {number} of {len(found)}, " if len(found) > 1 else ""
+        return f"{place}`{statement.sql[:100]}`"
+
+    script.run(lab.node(node).server(), found, name_of, ANSWER_SECONDS, each, lab.database(node))
+    return len(found)

@@ -7,7 +7,7 @@ from replication_lab import replication
 from replication_lab.model import mysql_errors
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
-from replication_lab.model.option_file import Option, StartOptions, last_errors, options_of
+from replication_lab.model.option_file import Option, StartOptions, last_errors, options_of, unknown_in
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
@@ -17,6 +17,7 @@ from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.variables import why_unknown
 
 # Percona's image reads the first one, all others the second; both are read after every file of the lab.
 PATHS = ("/etc/my.cnf.d/zz-user.cnf", "/etc/mysql/conf.d/zz-user.cnf")
@@ -175,8 +176,10 @@ def _are_up(lab: Lab, names: Iterable[str]) -> bool:
     for name in names:
         node = lab.node(name)
         if node.state()[0] in ("exited", "dead"):
+            errors = last_errors(node.logs_since_start())
+            errors += [f"{each}{why}" for each in unknown_in(errors) if (why := why_unknown(each, node.dialect.family))]
             raise LabError(
-                "\n  ".join([f"{name} did not start with these options:", *last_errors(node.logs_since_start())]),
+                "\n  ".join([f"{name} did not start with these options:", *errors]),
                 "options that the server starts with",
             )
     return all(lab.node(name).is_healthy() for name in names)

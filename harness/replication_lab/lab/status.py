@@ -61,7 +61,8 @@ class LinkView(msgspec.Struct, frozen=True):
 class LabView(msgspec.Struct, frozen=True):
     """A lab, with the proofs from its start (empty if it was not proved), and the connections of the running nodes.
 
-    `settings` are the options that the user gave at its start: whether each is in force now.
+    `settings` are the options that the user gave at its start: whether each is in force now. `warnings` are what no
+    node's own state shows.
     """
 
     name: str
@@ -74,6 +75,7 @@ class LabView(msgspec.Struct, frozen=True):
     settings: list[Proof] = []
     machines: str = ""
     connections: list[Connection] = []
+    warnings: list[str] = []
 
 
 class DiskView(msgspec.Struct, frozen=True):
@@ -225,6 +227,7 @@ def view(lab: Lab) -> LabView:
             settings=start_options.current(lab),
             machines=_machines(kind),
             connections=connections(lab),
+            warnings=_warnings(kind),
         )
 
 
@@ -237,6 +240,12 @@ def _version(kind: Nodes) -> str:
     with suppress(LabError):
         return kind.server(kind.written_at()).version()
     return "does not answer"
+
+
+def _warnings(kind: Nodes) -> list[str]:
+    with suppress(LabError):
+        return kind.separate_histories(small=True)
+    return []
 
 
 def _machines(kind: Nodes) -> str:

@@ -45,17 +45,17 @@ def build(wanted: Sequence[str], prefix: str) -> list[str]:
     return [registry.publish(docker_engine.client().images.get(images.PREFIX + name), name, prefix) for name in wanted]
 
 
-def save(folder: Path, wanted: Sequence[str]) -> list[Path]:
-    """Write an archive of each image; return the paths."""
+def save(folder: Path, wanted: Sequence[str]) -> archives.Saved:
+    """Write an archive of each image, and a list of them with their digests."""
     docker_engine.ensure()
     images.ensure(wanted)
     return archives.save(folder, wanted)
 
 
-def load(folder: Path, tell: Tell) -> list[str]:
+def load(folder: Path, tell: Tell, sha256: str) -> list[str]:
     """Load the archives of a folder that are current; return the names of their images."""
     docker_engine.ensure()
-    return archives.load(folder, tell)
+    return archives.load(folder, tell, sha256)
 
 
 def key(wanted: Sequence[str]) -> str:

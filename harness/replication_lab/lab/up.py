@@ -1,6 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
@@ -8,7 +8,8 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
-from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear
+from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, sql_files, start_options
 from replication_lab.model.errors import LabError
@@ -22,11 +23,10 @@ from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, clock, host, packet_rules, revisions, signals, vm
-from replication_lab.world.disks import array, overlay
+from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, signals, vm
+from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers
-from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker import images, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -63,7 +63,14 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     storage = topology.storage | asked.storage
     docker_engine.ensure()
     tidy(tell)
+    with lock.lab_held(name, f"lab up {topology.name}"):
+        return _up(asked, storage, tell)
+
+
+def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
+    topology, engine, name = asked.topology, asked.engine, asked.name
     if running := project.all_labs().get(name):
+        refuse_other_user(name, running.owners)
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
@@ -74,7 +81,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
         start_options.refuse_unable(topology, placed.storage)
     _warn_of_stale_rules(topology, tell)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
-    project.refuse_old_data(name)
+    project.refuse_taken(name)
     lab = project.start(placed)
     try:
         proofs = _proofs_with_options(lab, asked, tell)
@@ -299,27 +306,6 @@ def _shared(link: RunningLink, toxic: Toxic) -> str:
     return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 
-def down(name: str | None, tell: Tell = print) -> list[str]:
-    """Remove a lab with its data; the only one when no name is given, and no error when there is none."""
-    docker_engine.client()
-    tidy(tell)
-    if name is None and not project.all_labs():
-        tell("no lab is running")
-        return []
-    idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
-    lab = project.find(name or (idle[0] if len(idle) == 1 else None))
-    refuse_in_use(lab)
-    if isinstance(lab, AttachedLab):
-        raise LabError(
-            f"{lab.name} is an attached project, and `lab down` deletes a lab with its data",
-            "`lab detach`, which restores the project",
-            f"./lab detach --lab {lab.name}",
-        )
-    lab.down()
-    tell(f"{lab.name} is stopped; its containers, networks and volumes are removed")
-    return [lab.name]
-
-
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
     lab.save_state([], lab.topology.toxics)
@@ -328,46 +314,57 @@ def leave_up(lab: Lab, tell: Tell) -> str:
 
 
 def refuse_in_use(lab: Lab) -> None:
-    """Raise LabError if another command that still runs has started the lab: a run or a test of its own."""
+    """Raise LabError for a lab of another user, or if another command that still runs has started it."""
+    refuse_other_user(lab.name, lab.owners)
     if lab.is_in_use() and not lab.is_own():
-        raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
+        raise in_use(lab.name)
+
+
+def in_use(name: str) -> LabError:
+    return LabError(f"{name} is in use by another lab command", "that command to finish", "./lab status")
+
+
+def refuse_other_user(name: str, marks: Iterable[str]) -> None:
+    """Raise LabError for a lab of another user; root, too, acts for that user by name only."""
+    if user := next(filter(None, map(owners.other_user, marks)), ""):
+        raise LabError(
+            f"{name} is a lab of user {user}", "a lab of yours", f"as root: sudo -u '#{user}' ./lab down --lab {name}"
+        )
 
 
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
-    """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
+    """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result.
+
+    A link whose far end does not answer cannot be measured: its proof says so, and that its proxy lists the toxic.
+    """
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
     packet_ability.refuse_unable(found.items(), [lab.topology])
-    return at_once.of_each(lambda link: _prove_link(lab, link, found[link], in_use=True), found)
+    return at_once.of_each(lambda link: _change_link(lab, link, found[link]), found)
+
+
+def _change_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    running = lab.link(link)
+    end = running.model.server
+    if _can_answer(running, end):
+        return _prove_link(lab, link, toxic, in_use=True)
+    put(running, toxic)
+    listed, asked = {found["name"] for found in running.toxics()}, {body.name for body in toxic.bodies}
+    said = f"its proxy lists {', '.join(sorted(listed)) or 'no toxic'}"
+    # The packets of a burst are counted by the kernel rules, whether or not the far end gets them.
+    on_packets, acts = realised_packets(toxic, running) if toxic.of_packets else ("", True)
+    unknown = f"not verified: {end} does not answer" if toxic.of_streams.bodies or not toxic.bodies else ""
+    found = "; ".join(part for part in (said, on_packets, unknown) if part)
+    return Proof(f"link {running.name} is {toxic.name}", found, listed == asked and acts)
+
+
+def _can_answer(link: RunningLink, end: str) -> bool:
+    """Return whether a link's far end can answer a ping; True for one that is no node."""
+    if end not in {node.name for node in link.lab.topology.nodes}:
+        return True
+    node = link.lab.node(end)
+    return node.state()[0] == "running" if link.model.echoes else node.answers_soon()
 
 
 def known_toxic(name: str) -> Toxic:
     """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
     return catalogue.toxic("lan" if name == "none" else name)
-
-
-def removable(with_images: bool) -> list[str]:
-    """Return what `clean` would remove; change nothing."""
-    docker_engine.client()
-    idle = [name for name, lab in project.all_labs().items() if not lab.is_in_use()]
-    # A lab that is removed frees its own devices.
-    of_arrays = array.left_in_dev(sorted(project.projects()))
-    copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*leftovers.left_behind(), *idle, *of_arrays, *copies, *(images.all_tags() if with_images else [])]
-    return list(dict.fromkeys(found))
-
-
-def clean(with_images: bool, tell: Tell = print) -> list[str]:
-    """Remove what killed commands left behind, and every lab that no running command uses; return what was removed."""
-    # In step with `removable`.
-    docker_engine.client()
-    gone = leftovers.sweep()
-    for name, lab in project.all_labs().items():
-        if not lab.is_in_use():
-            tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
-            lab.down()
-            gone.append(name)
-    gone += array.sweep(sorted(project.projects()))
-    gone += revisions.remove(revisions.unused(labels.compose_files()))
-    if with_images:
-        gone += images.remove_all()
-    return gone

@@ -14,6 +14,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.model.live import ActOnNode
 from replication_lab.model.proof import Proof
+from replication_lab.replication import received
 from replication_lab.replication.abilities import TakesOver
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import at_once
@@ -82,9 +83,10 @@ class NodeControl:
             kind.take_back(self.name, asked.allow_data_loss)
             view = kind.view(self.name)
             return [Proof(f"{self.name} was attached as a replica", str(view), not view.error, "replicating")]
+        lost = ""
         if action == PROMOTE and isinstance(kind, TakesOver):
-            kind.take_over(self.name, asked.allow_data_loss)
-        return [_accepts_writes(kind, self.name)]
+            lost = kind.take_over(self.name, asked.allow_data_loss)
+        return [*([Proof("lost", lost, True)] if lost else []), _accepts_writes(kind, self.name)]
 
     def _limited(self, changes: Mapping[str, int]) -> list[Proof]:
         """Change the limits of all disks of the node, or restore those of the start; prove them by what they report."""
@@ -130,6 +132,7 @@ def _way_back(verb: str) -> str:
 
 
 def _restarted(lab: Lab, name: str) -> list[Proof]:
+    received.keep_of_ending(lab, [name])
     fault = faults.made(lab, RESTART, [name])
     try:
         fault.inject()

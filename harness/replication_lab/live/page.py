@@ -10,12 +10,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replication_lab.live.access import HEADERS, Access, is_loopback, is_of_page
+from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
 from replication_lab.live.viewed import Impossible, Shown, Unknown, Viewed
 from replication_lab.model.errors import LabError
 from replication_lab.model.live import Accepted, ActOnNode, ChangeLink, Gone, Recording, Refused, SaveDrill
@@ -25,13 +25,11 @@ PAGE = "live.html"
 BODY_BYTES = 10_000
 # A viewer that does not read misses states, and gets the newest ones when it reads again.
 WAITING = 5
-# How soon a browser connects again after its stream broke; its own choice, some seconds, would be a gap in the charts.
-AGAIN_MS = 300
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 def application(viewed: Viewed, access: Access, assets: Path) -> ASGIApp:
-    """Return the application; only requests that `access` knows get to it."""
+    """Return the application; apart from its files, only requests with a session that `access` knows get to it."""
 
     async def events(_request: Request) -> Response:
         return StreamingResponse(_stream(viewed), media_type="text/event-stream")
@@ -71,7 +69,7 @@ def application(viewed: Viewed, access: Access, assets: Path) -> ASGIApp:
 
 
 class _Guard:
-    """Lets only requests of a known browser pass, and adds the headers that protect it to every answer."""
+    """Lets only requests with a known session pass, and adds the headers that protect the page to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access):
         self._app, self._access = app, access
@@ -102,25 +100,20 @@ class _Guard:
                 Refused(f"the request names the host {host!r}, which is not this machine", "127.0.0.1 or localhost"),
                 400,
             )
-        cookie = f"lab_live_{host.rpartition(':')[2]}"
-        known = self._access.knows(request.cookies.get(cookie, ""))
-        if request.method == "GET" and request.url.path == "/" and "token" in request.query_params:
-            session = None if known else self._access.begin(request.query_params["token"])
-            if known or session:
-                return _sent_on(cookie, session)
-        if not known:
-            return PlainTextResponse("Open the address that lab live printed last: it contains the token.\n", 403)
         if not is_of_page(request.method, request.headers):
             return _json(Refused("the request was not sent by this page", "the page's own Origin"), 403)
-        return None
+        session, path = session_of(request.headers), request.scope["path"]
+        if request.method in READS and (path == "/" or path.startswith("/assets/")):
+            # A browser asks for these without a header. They say nothing about the lab.
+            return None
+        if path == "/session" and request.method == "POST":
+            known = self._access.admit(session, request.headers.get(TOKEN_HEADER, ""))
+            return Response(status_code=204) if known else _closed()
+        return None if self._access.knows(session) else _closed()
 
 
-def _sent_on(cookie: str, session: str | None) -> Response:
-    """Return the way to the page without the token in its address, with the cookie of a new session."""
-    answer = RedirectResponse("/", 303)
-    if session:
-        answer.set_cookie(cookie, session, httponly=True, samesite="strict", path="/")
-    return answer
+def _closed() -> Response:
+    return PlainTextResponse("Open the address that lab live printed last: it contains the token.\n", 403)
 
 
 # --- the stream -------------------------------------------------------------------------------------------------------
@@ -137,7 +130,7 @@ async def _stream(viewed: Viewed) -> AsyncIterator[bytes]:
 
     end = viewed.subscribe(lambda shown: loop.call_soon_threadsafe(put, shown))
     try:
-        yield b"retry: %d\n" % AGAIN_MS + _event("hello", viewed.hello())
+        yield _event("hello", viewed.hello())
         while True:
             shown = await states.get()
             yield _event("gone" if isinstance(shown, Gone) else "state", shown)

@@ -1,5 +1,7 @@
 """The servers of the page and of the metrics: on the loopback interface only, each in a thread of its own."""
 
+import html
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,10 +16,11 @@ from replication_lab.live.metrics import endpoint
 from replication_lab.live.page import application
 from replication_lab.live.viewed import Viewed
 from replication_lab.model.errors import LabError
-from replication_lab.world import clock
+from replication_lab.world import catalogue, clock, files
 
 ADDRESS = "127.0.0.1"
 ASSETS = Path(live.__file__).parent.parent / "assets"
+LEADING = '<!doctype html><title>Lab live</title><meta http-equiv="refresh" content="0; url={address}">\n'
 START_SECONDS, END_SECONDS = 15, 2
 
 
@@ -25,17 +28,32 @@ START_SECONDS, END_SECONDS = 15, 2
 def serving(viewed: Viewed, port: int, renewed: Callable[[str], object]) -> Iterator[str]:
     """Serve the page within the block, on a free port if `port` is 0; yield its address with the token.
 
-    `renewed` gets the next address whenever a browser has used one.
+    The token follows a #: a browser sends that part of an address to no server. `renewed` gets the next address
+    whenever a token was used, or came too late.
     """
     begun: list[str] = []
-    access = Access(lambda token: renewed(f"{begun[0]}/?token={token}"))
+    access = Access(lambda token: renewed(f"{begun[0]}/#token={token}"))
     with _running(application(viewed, access, ASSETS), port) as address:
         begun.append(address)
         try:
-            yield f"{address}/?token={access.token}"
+            yield f"{address}/#token={access.token}"
         finally:
             # While the server still runs: a page without this would connect again and again.
             viewed.end("the command that serves the page has ended")
+
+
+@contextmanager
+def leading_to(address: str) -> Iterator[Path]:
+    """Yield a file that leads a browser to the page, and that only this user can read, for the time of the block.
+
+    Its name may stand on the command line of a browser, which every user of the machine can read; the token may not.
+    """
+    file = catalogue.RUNS / f".live-{os.getpid()}.html"
+    files.write_whole(file, LEADING.format(address=html.escape(address)).encode())
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ FIRST_DOOR = 22_001
 API = 8474
 # The network of the added services where all of the project's are internal: without it no port can be published.
 NETWORK = "lab-attach"
-# The labels of what is added: the attachment itself, so that any command can undo it, and the process that attaches.
+# The labels of what is added: the name of the project, and the process that attaches. What they mean is in its files.
 # They are not those of a lab, which a lab that knows no attachments would remove without restoring the project.
 LABEL, OWNER = "replication-lab.attachment", "replication-lab.attached-by"
 FORM = "CONSUMER:SERVER or CONSUMER:SERVER:PORT, both services of the project"
@@ -119,7 +119,6 @@ class Attachment(msgspec.Struct, frozen=True):
     ports: dict[str, int]
     images: dict[str, str]
     doors: list[str]
-    state: str
     replication: str = "none"
     follows: dict[str, str] = {}
     internal: list[str] = []
@@ -222,7 +221,7 @@ def _service(attached: Attachment, owner: str, name: str, networks: list[str], p
         "stop_grace_period": "1s",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "labels": {OWNER: owner, LABEL: _escaped(msgspec.json.encode(attached).decode())},
+        "labels": {OWNER: owner, LABEL: attached.compose.project},
     }
 
 

@@ -31,6 +31,10 @@ class TooSlow(LabError):
     """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
 
 
+class OutcomeUnknown(LabError):
+    """An error for a statement that may have had its effect: it is never sent again by itself."""
+
+
 def refuse_long(name: str, kind: str) -> None:
     """Raise LabError for a name that is too long for a host name, and for the names of files made of it."""
     if (size := len(name.encode())) > LONGEST_NAME:

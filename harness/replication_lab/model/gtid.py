@@ -48,7 +48,8 @@ def _mariadb(text: str) -> dict[str, Domain]:
     found: dict[str, Domain] = {}
     for part in _parts(text):
         giver, _, number = part.rpartition("-")
-        found.setdefault(giver.partition("-")[0], {})[giver] = int(number)
+        domain = found.setdefault(giver.partition("-")[0], {})
+        domain[giver] = max(int(number), domain.get(giver, 0))
     return found
 
 
@@ -83,16 +84,26 @@ def _minus(ranges: Ranges, others: Ranges) -> Ranges:
     return ranges
 
 
+def union(*found: dict[str, Ranges]) -> dict[str, Ranges]:
+    """Return the transactions that are in any of these."""
+    merged: dict[str, Ranges] = {}
+    for each in found:
+        for giver, ranges in each.items():
+            known = merged.get(giver, [])
+            merged[giver] = sorted([*known, *_minus(ranges, known)])
+    return merged
+
+
 def count(found: dict[str, Ranges]) -> int:
     """Return the number of transactions in the ranges."""
     return sum(last - first + 1 for ranges in found.values() for first, last in ranges)
 
 
-def words(found: dict[str, Ranges]) -> str:
-    """Return their number and their ranges in words: 3 transactions: 0-1-201 to 0-1-203."""
+def words(found: dict[str, Ranges], state: str = "") -> str:
+    """Return their number, their state and their ranges in words: 3 transactions: 0-1-201 to 0-1-203."""
     many = count(found)
     said = [_range(giver, *each) for giver, ranges in found.items() for each in ranges]
-    return f"{many} transaction{'s' if many != 1 else ''}{': ' if said else ''}{', '.join(said)}"
+    return f"{many} transaction{'s' if many != 1 else ''}{state}{': ' if said else ''}{', '.join(said)}"
 
 
 def _range(giver: str, first: int, last: int) -> str:

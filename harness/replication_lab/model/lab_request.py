@@ -9,6 +9,9 @@ from replication_lab.model.option_file import StartOptions
 from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
 
+# Compose's rule for the name of a project.
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
 
 @dataclass(frozen=True)
 class LabRequest:
@@ -41,7 +44,7 @@ class LabRequest:
         for options in self.options.values():
             options.refuse_reserved()
         refuse_long(self.name, "lab")
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
+        if not NAME.fullmatch(self.name):
             raise LabError(
                 f"{self.name!r} is not a valid name of a lab", "lowercase letters, digits, - and _", "./lab up --help"
             )

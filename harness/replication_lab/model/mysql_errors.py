@@ -18,7 +18,7 @@ class MySQLError(NamedTuple):
 NO_CONNECTION = 2003
 # The errors of SET for a variable that needs a restart, and for a value that needs one.
 READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
-UNKNOWN_VARIABLE = 1193
+UNKNOWN_VARIABLE, SYNTAX_ERROR = 1193, 1064
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
@@ -38,8 +38,8 @@ UNLISTED = MySQLError("")
 
 
 def code_of(error: BaseException | None) -> int | None:
-    """Return the number of a server's or the client library's error; None if it has none."""
-    code = error.args[0] if error is not None and error.args else None
+    """Return the number of a server's or the client library's error; None for any other, such as one of a socket."""
+    code = error.args[0] if error is not None and error.args and not isinstance(error, OSError) else None
     return code if isinstance(code, int) and code else None
 
 
@@ -53,6 +53,11 @@ def is_definite(code: int | None) -> bool:
     if code in MYSQL_ERRORS:
         return MYSQL_ERRORS[code].is_definite
     return not is_lost(code)
+
+
+def is_timeout(error: BaseException | None) -> bool:
+    """Return whether no answer came in time: the client library raises its own error while it handles that one."""
+    return isinstance(error, TimeoutError) or (error is not None and isinstance(error.__context__, TimeoutError))
 
 
 def conflict(code: int | None) -> str:

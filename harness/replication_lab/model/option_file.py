@@ -17,6 +17,8 @@ QUOTED = re.compile(r"""(['"])(.*)\1""")
 # A server ignores an option with this prefix if it does not know it.
 LOOSE = "loose_"
 
+UNKNOWN = re.compile(r"unknown (?:variable|option) '(?:--)?([\w-]+)")
+
 # Options by pattern, and why a file may not set them. The Compose files, compose/engines and the images set them, so
 # that a node is reachable, replicates and can be compared.
 RESERVED: dict[str, str] = {
@@ -83,6 +85,10 @@ RESERVED: dict[str, str] = {
     "wsrep_node_*": "the other nodes find the node by it",
     "wsrep_sst_*": "LAB_SST selects the method of state snapshot transfers (SST)",
     "wsrep_start_position": "the node has to continue from its recorded position",
+}
+# What can be set in place of a reserved option.
+IN_PLACE = {
+    "wsrep_provider_options": "an option of the library by itself: wsrep_provider_gcs_fc_limit=16 for gcs.fc_limit=16",
 }
 
 
@@ -173,7 +179,9 @@ def refuse_reserved(option: Option) -> None:
     if reason := next((why for pattern, why in RESERVED.items() if fnmatchcase(option.name, pattern)), ""):
         place = f"{option.place}: " if option.place else ""
         next_ = "remove it from a copy of the file" if place else ""
-        raise LabError(f"{place}{option.name} cannot be set: {reason}", "other options", next_)
+        raise LabError(
+            f"{place}{option.name} cannot be set: {reason}", IN_PLACE.get(option.name, "other options"), next_
+        )
 
 
 def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None:
@@ -215,6 +223,11 @@ class StartOptions:
         own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
         given = self.file.text.rstrip("\n") + "\n" if self.file else ""
         return given + own
+
+
+def unknown_in(errors: Iterable[str]) -> list[str]:
+    """Return the variables that a server did not know, by the errors in its log."""
+    return [name.replace("-", "_").lower() for error in errors for name in UNKNOWN.findall(error)]
 
 
 def last_errors(log: str, most: int = 3) -> list[str]:

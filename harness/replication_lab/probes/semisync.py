@@ -23,6 +23,7 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 
     def acknowledged() -> bool:
         before = SemiSync(source).status().acknowledged
+        # A further row of a table that nothing else reads.
         source.execute(PROBE, f"INSERT INTO lab.semisync_probe VALUES ({time.time():.3f})")
         after = SemiSync(source).status()
         return after.active and after.acknowledged >= before + 1

@@ -200,11 +200,12 @@ class LabNode:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Return all rows of an answer, as root."""
-        return self.lab.raw.node(self.name).server().rows(sql)
+        return self.lab.raw.node(self.name).server().run(sql)
 
     def value(self, sql: str) -> Any:
         """Return the first column of the first row of an answer, as root; None if there is no row."""
-        return self.lab.raw.node(self.name).server().value(sql)
+        rows = self.rows(sql)
+        return next(iter(rows[0].values())) if rows else None
 
     def execute(self, *statements: str) -> None:
         """Run statements as root."""
@@ -255,7 +256,8 @@ class LabLink:
         link = self.lab.raw.link(self.name)
         if link.model.echoes or link.model.server not in {node.name for node in self.lab.raw.topology.nodes}:
             raise LabError(f"no database server answers across {self.name}", "another link")
-        return dsn(self.lab.raw.password, *self.lab.raw.service("toxiproxy").published(link.model.port))
+        _, password = self.lab.raw.application(link.model.server)
+        return dsn(password, *self.lab.raw.service("toxiproxy").published(link.model.port))
 
     def toxic(self, condition: str) -> Acting:
         """Put a condition (200ms, 40ms±5ms, 20mbit, a toxic's name; none) on the link in place of its own.

@@ -27,8 +27,8 @@ class Promotes(ABC):
     """Another node can be promoted in place of the one that accepted writes."""
 
     @abstractmethod
-    def promote(self, name: str) -> None:
-        """Promote this node."""
+    def promote(self, name: str) -> str:
+        """Promote this node; return in words what it is known to lack."""
 
     @abstractmethod
     def rejoin(self) -> None:
@@ -39,8 +39,11 @@ class TakesOver(ABC):
     """A node can be made the one that accepts writes while a lab is used, and a former one be taken back."""
 
     @abstractmethod
-    def take_over(self, name: str, allow_data_loss: bool) -> None:
-        """Let clients write on this node; LabError if writes may be lost and that is not allowed."""
+    def take_over(self, name: str, allow_data_loss: bool) -> str:
+        """Let clients write on this node; return in words what it is known to lack.
+
+        LabError if writes may be lost and that is not allowed.
+        """
 
     def was_replaced(self, _role: str) -> bool:
         """Return whether a node with this role has to be taken back before it can take over."""

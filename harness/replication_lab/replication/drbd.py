@@ -22,6 +22,12 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import Status
 from replication_lab.world.mysql.server import Server
 
+# Runs a command in the guest with the caller's terminal and root's password, which the guest has in a file: the
+# container's variable MYSQL_PWD would become an argument of ssh, which every user of the host can read.
+AS_ROOT = (
+    *("env", "MYSQL_PWD=", "guest", "--terminal"),
+    *("bash", "-c", '. /etc/lab/environment && MYSQL_PWD=$MYSQL_ROOT_PASSWORD exec "$@"', "bash"),
+)
 # The kind of options that the file system takes; the others are DRBD's own.
 MOUNT = "mount"
 RULES = (
@@ -100,13 +106,13 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
 
     def client(self, _name: str) -> list[str]:
         """Return the command of the client in the machine, which is reached through its container."""
-        return ["guest", "--terminal", "mariadb"]
+        return [*AS_ROOT, "mariadb"]
 
     def inside(self, service: str, command: Sequence[str], terminal: bool = False) -> list[str]:
         """Return the command for the machine of a node; other services are containers alone."""
         if service not in self.names:
             return [*command]
-        return ["guest", *(["--terminal"] if terminal else []), *command]
+        return [*(AS_ROOT if terminal else ["guest"]), *command]
 
     def machines(self) -> dict[str, str]:
         """Return the launcher of each machine."""
@@ -229,16 +235,18 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
                 with suppress(LabError):
                     drbd.primary(self.lab).tell("remount")
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str) -> str:
         """Make a machine primary; power it on first if it is off, before its peer, which could outdate its data."""
         self._old = [old for old in self.names if old != name]
         was_off = self.lab.node(name).state()[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
         drbd_roles.promote(self.lab, name, allow_data_loss=was_off)
+        return ""
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:
+    def take_over(self, name: str, allow_data_loss: bool) -> str:
         drbd_roles.promote(self.lab, name, allow_data_loss)
+        return ""
 
     def take_back(self, name: str, discard_errant: bool) -> None:
         if discard_errant and drbd.Peer(self.lab, name).status().split_brain:

@@ -1,5 +1,6 @@
 """Failover: a replica promoted, the others repointed, the old source taken back as a replica."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 
@@ -8,7 +9,9 @@ import msgspec
 from replication_lab import replication
 from replication_lab.model import gtid
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.world import catalogue, clock
+from replication_lab.replication import received
+from replication_lab.replication.fence import ROLE, Fence
+from replication_lab.world import at_once, catalogue, clock
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -17,14 +20,10 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-# Every engine's server reads this at each start: an old source must not accept writes again by itself.
-FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
-# Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
-ROLE = "/etc/mysql/role"
-FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
 # Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_PORT = 22_000
-CATCH_UP_SECONDS, ANSWER_SECONDS = 20, 60
+# How long the new source is waited for: in all, and while it receives and applies nothing; then for a node's answer.
+CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
 # The role of a node that has neither a source nor a replica.
 ALONE = "alone"
 
@@ -32,6 +31,7 @@ ALONE = "alone"
 class Promoted(msgspec.Struct, frozen=True):
     """A failover: the old source, the new one, its replicas, and what the new one is known to lack, in words.
 
+    `lost` is the number of transactions that it lacks, and `fenced` how the old source was made to refuse writes.
     Replicas that are `ahead` of the new source cannot follow it and replicate from no node; the values are their errant
     transactions, in words. Those that are `left` could not be repointed, with the reason.
     """
@@ -42,6 +42,8 @@ class Promoted(msgspec.Struct, frozen=True):
     lacks: str = ""
     ahead: dict[str, str] = {}
     left: dict[str, str] = {}
+    lost: int = 0
+    fenced: str = ""
 
 
 class Rejoined(msgspec.Struct, frozen=True):
@@ -55,21 +57,28 @@ class Rejoined(msgspec.Struct, frozen=True):
 # --- who follows whom -------------------------------------------------------------------------------------------------
 
 
-def sources(lab: Lab) -> dict[str, str]:
-    """Return each replica that answers, with the node that it replicates from."""
-    return {node: source for node, source in following(lab).items() if source}
+def sources(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
+    """Return each replica that answers, or each of `among`, with the node that it replicates from."""
+    return {node: source for node, source in following(lab, among).items() if source}
 
 
-def following(lab: Lab) -> dict[str, str]:
-    """Return each node that answers, with the node that it replicates from, or an empty string."""
+def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
+    """Return each node, or each of `among`, that answers, with the node that it replicates from or an empty string."""
     proxies = lab.toxiproxy.proxies().values()
     dialled = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
     found = {}
-    for node in lab.topology.nodes:
+    for node in (node.name for node in lab.topology.nodes if among is None or node.name in among):
         with suppress(LabError):
-            state = Replica(lab.node(node.name).server()).status()
-            found[node.name] = dialled.get(state.port, state.host) if state else ""
+            state = Replica(lab.node(node).server()).status()
+            found[node] = dialled.get(state.port, state.host) if state else ""
     return found
+
+
+def _awake(lab: Lab) -> list[str]:
+    """Return the nodes whose servers answer soon: one that is frozen would be waited for again and again."""
+    names = [node.name for node in lab.topology.nodes]
+    answers = at_once.of_each(lambda name: lab.node(name).answers_soon(), names)
+    return [name for name, soon in zip(names, answers, strict=True) if soon]
 
 
 def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
@@ -117,33 +126,38 @@ def _takes_writes(lab: Lab, node: str) -> bool:
 def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
     """Make a replica the source, and the old source's other replicas its own.
 
-    LabError if it lacks what the old source or another replica is known to have, unless `allow_data_loss` allows it.
+    LabError if it lacks what another node is known to have, or has not applied what it received, unless
+    `allow_data_loss` allows it. All nodes are only read before that, and the old source accepts writes again.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
-    following = sources(lab)
+    following = sources(lab, _awake(lab))
     if node not in following:
         raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
     old = following[node]
     others = [name for name, source in following.items() if source == old and name != node]
-    new = lab.node(node).server()
-    unfenced = _fence(lab, old)
+    new, fence = lab.node(node).server(), Fence(lab, old)
+    if not allow_data_loss:
+        _refuse_loss(lab, new, [old, *others])
     try:
-        lacks = _lacks(lab, new, [old, *others])
-        if lacks and not allow_data_loss:
-            raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
-        Replica(new).stop_following()
+        fence.close(partial(_refuse_waiting, lab, new, old) if not allow_data_loss else lambda: None)
+        missing = _missing_of_each(lab, new, [old, *others])
+        if missing and not allow_data_loss:
+            raise _is_behind(lab, new, old, missing, fence.said)
+        lacks = _lacks(lab, new, missing)
+        Replica(new).stop_following(lose=bool(missing))
     except BaseException:
         # Also if this is interrupted.
-        unfenced()
+        fence.undo()
         raise
+    received.forget(lab, node)
     new.set_global(read_only=0)
     _set_role(lab, new, source=True)
-    done = Promoted(old, node, [], lacks)
+    done = Promoted(old, node, [], lacks, lost=gtid.count(gtid.union(*missing.values())), fenced=fence.said)
     for name in others:
         try:
-            if missing := _taken_over(lab, new, lab.node(name).server()):
-                done.ahead[name] = gtid.words(missing)
+            if errant := _taken_over(lab, new, lab.node(name).server()):
+                done.ahead[name] = gtid.words(errant)
             else:
                 done.repointed.append(name)
         except LabError as error:
@@ -155,13 +169,18 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
 
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    """Repoint another replica of the old source to the new one, or to none if it has errant transactions."""
+    """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
+
+    LabError, and it is left as it is, if it has not applied what it received: that would be lost.
+    """
+    if left := received.settled(lab, other.name):
+        raise LabError(str(left), "all that was received applied", left.remedy(other.name))
     Replica(other).stop_following()
     # Only here is it certain that it has applied all that it had received.
-    missing = _missing(new, other)
-    if not missing:
+    errant = _beyond(BinaryLog(other).gtids(), new)
+    if not errant:
         Replica(other).follow("toxiproxy", _port(lab, new.name, other.name))
-    return missing
+    return errant
 
 
 HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
@@ -179,51 +198,78 @@ def _refuse_unable(lab: Lab) -> None:
         )
 
 
-def _fence(lab: Lab, node: str):
-    """Make the old source refuse writes, now and after each start; return what undoes it."""
-    for path in FENCES:
-        with suppress(LabError):
-            lab.node(node).put(path, FENCE)
-    with suppress(LabError):
-        lab.node(node).server().set_global(read_only=1)
-
-    def unfenced() -> None:
-        for path in FENCES:
-            lab.node(node).put(path, b"")
-        with suppress(LabError):
-            lab.node(node).server().set_global(read_only=0)
-
-    return unfenced
+Missing = dict[str, dict[str, gtid.Ranges]]
 
 
-def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
-    """Return what another answering server has and the new source lacks after a while; else an empty string."""
-    for name in others:
-        if not lab.node(name).answers():
-            continue
-        other = lab.node(name).server()
-        with suppress(LabError):
-            clock.wait_until(
-                partial(_is_level, new, other), f"the new source to have every transaction of {name}", CATCH_UP_SECONDS
-            )
-        if missing := _missing(new, other):
-            return f"{name} has {gtid.words(missing)}"
-        if _is_applying(other):
-            return f"{name} has received transactions that it has not applied yet"
-    return ""
+def _refuse_loss(lab: Lab, new: Server, others: list[str]) -> None:
+    """Raise LabError if a node has what the new source lacks after a while; nothing is changed."""
+    if missing := _missing_of_each(lab, new, others):
+        raise _is_behind(lab, new, others[0], missing)
 
 
-def _is_level(new: Server, other: Server) -> bool:
-    """Return whether the new source has all transactions of the other server, also those not applied there yet."""
-    return not _is_applying(other) and not _missing(new, other)
+def _is_behind(lab: Lab, new: Server, old: str, missing: Missing, fenced: str = "") -> LabError:
+    left = received.backlog(lab, new.name)
+    remedy = left.remedy(new.name) if left else ""
+    if left and not remedy and not left.moves:
+        remedy = f"./lab start {old}, which sends them again"
+    insist = HOW_TO_INSIST.format(new.name)
+    changed = f"; {fenced}, and accepts writes again" if "killed" in fenced else ""
+    return LabError(
+        f"{new.name} is behind: {_lacks(lab, new, missing)}{changed}",
+        "a replica that has applied every transaction",
+        f"{remedy}; or {insist}" if remedy else insist,
+    )
 
 
-def _is_applying(other: Server) -> bool:
-    return Replica(other).status() is not None and not Replica(other).has_applied_all()
+def _lacks(lab: Lab, new: Server, missing: Missing) -> str:
+    """Return in words what the new source has not committed: what it has received, then what only others have."""
+    own = missing.get(new.name, {})
+    left = received.backlog(lab, new.name) if own else None
+    others = {name: found for name, found in missing.items() if gtid.union(own, found) != gtid.union(own)}
+    said = [f"{name} has {gtid.words(found)}" for name, found in others.items()]
+    return "; ".join([*([str(left)] if left else []), *said])
 
 
-def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    return gtid.beyond(BinaryLog(other).gtids(), BinaryLog(new).gtids())
+def _missing_of_each(lab: Lab, new: Server, others: list[str]) -> Missing:
+    """Return what each node has now, committed or received, and the new source has not committed after a while."""
+    names = [new.name, *(name for name in others if lab.node(name).answers_soon())]
+    held = {name: f"{BinaryLog(lab.node(name).server()).gtids()},{received.gtids(lab, name)}" for name in names}
+
+    def missing() -> Missing:
+        return {name: found for name, text in held.items() if (found := _beyond(text, new))}
+
+    def look() -> tuple[bool, str]:
+        found, progress = missing(), Replica(new).progress()
+        return not found or not _advances(new), f"{found} {progress and progress.received}"
+
+    clock.wait_while_changing(look, CATCH_UP_SECONDS, STILL_SECONDS)
+    return missing()
+
+
+def _advances(new: Server) -> bool:
+    """Return whether the new source may still get transactions from the old one, or apply what it has got."""
+    state = Replica(new).status()
+    return bool(state and state.applying and (state.connected or Replica(new).backlog()))
+
+
+def _beyond(gtids: str, server: Server) -> dict[str, gtid.Ranges]:
+    return gtid.beyond(gtids, BinaryLog(server).gtids())
+
+
+def _refuse_waiting(lab: Lab, new: Server, old: str) -> None:
+    """Raise LabError if the old source's log goes on beyond what the new one has received: a commit waits there.
+
+    MySQL does not count a transaction as executed before it is acknowledged.
+    """
+    if not lab.node(old).answers_soon():
+        return
+    progress = Replica(new).progress()
+    if progress and progress.received < BinaryLog(lab.node(old).server()).end():
+        raise LabError(
+            f"{new.name} is behind: commits wait on {old}, and {new.name} has not received them",
+            "a replica that has received every transaction",
+            HOW_TO_INSIST.format(new.name),
+        )
 
 
 def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
@@ -257,16 +303,18 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     old = lab.node(node).server()
     replica = Replica(old)
     clock.wait_until(lab.node(node).answers, f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
-    if replica.status():
-        # A replica that a failover could not repoint.
-        replica.stop_following()
-    errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
+    # Also what a replica has received and not applied: that would be discarded with its relay log.
+    errant = _beyond(f"{BinaryLog(old).gtids()},{received.gtids(lab, node)}", source)
     if errant and not discard_errant:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} lacks",
             f"no transaction that {source.name} lacks",
             f"./lab rejoin {node} --discard-errant, which replaces its data by {source.name}'s",
         )
+    if replica.status():
+        # A replica that a failover could not repoint; the source sends it again what it has not applied.
+        replica.stop_following(lose=True)
+    received.forget(lab, node)
     old.set_global(read_only=1)
     if errant:
         BinaryLog(old).reset_gtids_to(clone(source, old))
@@ -285,9 +333,9 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
 
 def _source_for(lab: Lab, node: str) -> str:
     """Return the only other node that accepts writes and has no source; LabError if `node` follows it or a relay."""
-    following = sources(lab)
-    serving = [each.name for each in lab.topology.nodes if each.name not in {node, *following}]
-    serving = [name for name in serving if _takes_writes(lab, name)]
+    awake = _awake(lab)
+    following = sources(lab, awake)
+    serving = [name for name in awake if name not in {node, *following} and _takes_writes(lab, name)]
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
         expected = "exactly one writable server that is not a replica"

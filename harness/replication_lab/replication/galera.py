@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.explained import Rule
 from replication_lab.model.measuring import Watch
@@ -12,9 +13,14 @@ from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
 from replication_lab.replication.abilities import Counts, ReportsReturns
 from replication_lab.replication.kind import Nodes, Settings, added_ms, register
-from replication_lab.world.mysql.galera import GaleraNode
+from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
+from replication_lab.world.mysql.server import Server
 
 PRIMARY = "Primary"
+APART = "two clusters, written separately"
+BOOTSTRAP = "wsrep_provider_pc_bootstrap"
+# So much is read within a moment.
+SMALL_BYTES = 16 << 20
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
 WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
@@ -64,6 +70,57 @@ class Cluster(Nodes, Counts, ReportsReturns):
         )
         return "; ".join(said), cluster
 
+    def hindrance(self, name: str) -> str:
+        found = GaleraNode(self.server(name)).status()
+        return "" if found.ready and found.primary else f"{found.state}, {'' if found.primary else 'non-'}Primary"
+
+    def _statuses(self) -> dict[str, GaleraStatus]:
+        return self.answering(lambda name: GaleraNode(self.server(name)).status())
+
+    def lost_majority(self) -> LabError | None:
+        found = self._statuses()
+        if not found or any(each.primary for each in found.values()):
+            return None
+        newest = max(found, key=lambda name: found[name].last_committed)
+        known = self.server(newest).settings(BOOTSTRAP)
+        option = f"{BOOTSTRAP} = ON" if known else "wsrep_provider_options = 'pc.bootstrap=YES'"
+        return LabError(
+            f"no majority: {', '.join(found)} non-Primary",
+            "a Primary component",
+            f'if no other node accepts writes: ./lab sql {newest} --lab {self.lab.name} -e "SET GLOBAL {option}"',
+        )
+
+    def separate_histories(self, small: bool = False) -> list[str]:
+        found = self._statuses()
+        primary = {name: each for name, each in found.items() if each.primary}
+        clusters = {each.addresses for each in primary.values()}
+        apart = [one for one in clusters if not any(set(one) & set(other) for other in clusters - {one})]
+        if len(apart) > 1 or len({each.history for each in primary.values()}) > 1:
+            return [f"{APART}: {' does not see '.join(primary)}"]
+        return self._unequal(list(primary), small)
+
+    def _unequal(self, names: list[str], small: bool) -> list[str]:
+        """Compare the rows of nodes; return nothing if a transaction was committed meanwhile."""
+        servers = [self.server(name) for name in names]
+        if small and any(GaleraNode(server).stored_bytes() > SMALL_BYTES for server in servers):
+            return []
+        for server in [] if small else servers:
+            GaleraNode(server).wait_for_writesets()
+        before = self._committed(servers)
+        differing = [said for server in servers[1:] if (said := self.difference(server, servers[0]))]
+        quiet = before == self._committed(servers) and len(set(before)) == 1
+        return [f"{APART}, or by sessions with wsrep_on=OFF: {said}" for said in differing if quiet]
+
+    def _committed(self, servers: list[Server]) -> list[int]:
+        return [GaleraNode(server).status().last_committed for server in servers]
+
+    def tables_of(self, server: Server) -> list[str]:
+        return server.replicated_tables()
+
+    def wait_until_together(self) -> None:
+        super().wait_until_together()
+        self.refuse_separate_histories()
+
     def is_whole(self, name: str) -> bool:
         found = GaleraNode(self.server(name)).status()
         return found.synced and found.size == len(self.names)
@@ -73,6 +130,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
         first = self.writer()
         # A commit is answered once all nodes have its writeset.
         longest = max(self.round_trips(first.name, toxics))
+        self.refuse_separate_histories()
         return [
             self._prove_one_cluster(),
             self.prove_commit_waits(first, "the group", longest),

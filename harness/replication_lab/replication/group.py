@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, OutcomeUnknown
 from replication_lab.model.evidence import View
 from replication_lab.model.explained import Rule
 from replication_lab.model.measuring import Watch
@@ -20,7 +20,8 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 ONLINE, UNREACHABLE = "ONLINE", "UNREACHABLE"
-PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
+PRIMARY, SECONDARY, NO_MAJORITY = "PRIMARY", "SECONDARY", "no majority"
+LOCAL, FORCE = "group_replication_local_address", "group_replication_force_members"
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
 # The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
@@ -52,7 +53,7 @@ class Member:
         """Return PRIMARY or SECONDARY for a node that is ONLINE in a majority; else the reason why it is neither."""
         if self.state != ONLINE:
             return self.state
-        return self.role if self.has_majority else "no majority"
+        return self.role if self.has_majority else NO_MAJORITY
 
 
 def member(server: Server, node_at: Callable[[str], str] = str) -> Member:
@@ -113,10 +114,33 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its group, in words, and the nodes that it reaches."""
         found = self.member(name)
-        refuses = "" if str(found) in (PRIMARY, SECONDARY) else ": accepts no write"
-        said = found.role.lower() or "not a member"
+        serves = str(found) in (PRIMARY, SECONDARY)
+        refuses = "" if serves else ": accepts no write"
+        said = (found.role.lower() if serves else str(found).lower()) if found.state == ONLINE else "not a member"
         seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
+
+    def hindrance(self, name: str) -> str:
+        found = str(self.member(name))
+        return "" if found in (PRIMARY, SECONDARY) else found
+
+    def lost_majority(self) -> LabError | None:
+        found = self.answering(self.member)
+        states = {name: str(each) for name, each in found.items()}
+        first = next((name for name, state in states.items() if state == NO_MAJORITY), "")
+        if not first or {PRIMARY, SECONDARY} & set(states.values()):
+            return None
+        one = found[first]
+        addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in found]
+        sql = f"./lab sql {first} --lab {self.lab.name} -e"
+        force = f"""{sql} "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
+        # Its answer may come later than the client waits, and a second one is refused as "already ongoing".
+        then = f"""once ./lab show says that it is primary: {sql} "SET GLOBAL {FORCE} = ''\""""
+        return LabError(
+            f"{NO_MAJORITY}: {first} reaches {len(one.reached)} of {len(one.states)} members",
+            "a majority of the members",
+            f"if no other node accepts writes: {force} (only once: it may take more than a minute); {then}",
+        )
 
     def view(self, name: str) -> View:
         found = self.member(name)
@@ -171,15 +195,18 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:  # noqa: ARG002 - a group loses nothing by it
+    def take_over(self, name: str, allow_data_loss: bool) -> str:  # noqa: ARG002 - a group loses nothing by it
         self.let_serve(name)
+        return ""
 
     def let_serve(self, name: str) -> None:
         """Make this node the primary, as an operator would."""
         if primary(self.lab) == name:
             return
         uuid = self.server(name).value("SELECT @@server_uuid")
-        self.writer().value(f"SELECT group_replication_set_as_primary('{uuid}')")
+        with suppress(OutcomeUnknown):
+            # The group's state, not the answer, says whether it was done.
+            self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self.is_whole(name) and primary(self.lab) == name, f"{name} to be primary")
 
 

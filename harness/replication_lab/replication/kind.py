@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from replication_lab.model.errors import LabError
@@ -152,24 +153,55 @@ class Nodes:
         return self.of_each(self.look)
 
     def look(self, name: str) -> View:
-        """Return a node's view; give up after LOOK_SECONDS: a frozen node never answers."""
-        said: list[View] = []
-        asking = threading.Thread(target=lambda: said.append(self._said(name)), daemon=True)
+        """Return a node's view; SILENT if it does not answer."""
+        return self.soon(self.view, name) or SILENT
+
+    def soon(self, ask: Callable[[str], Answer], name: str) -> Answer | None:
+        """Return a node's answer; None if there is none after LOOK_SECONDS: a frozen node never answers."""
+        said: list[Answer] = []
+
+        def listen() -> None:
+            with suppress(LabError):
+                said.append(ask(name))
+
+        asking = threading.Thread(target=listen, daemon=True)
         asking.start()
         asking.join(LOOK_SECONDS)
-        return said[0] if said else SILENT
+        return said[0] if said else None
 
-    def _said(self, name: str) -> View:
-        try:
-            return self.view(name)
-        except LabError:
-            return SILENT
+    def answering(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
+        """Return the answer of each node that answers soon; all are asked at once."""
+        return {name: said for name, said in self.of_each(partial(self.soon, ask)).items() if said is not None}
 
     def stands(self, name: str) -> bool:
         """Return whether the node is healthy; False if it does not answer."""
         with suppress(LabError):
             return self.is_whole(name)
         return False
+
+    def hindrance(self, _name: str) -> str:
+        """Return why a node whose server answers serves no client; an empty string if it serves."""
+        return ""
+
+    def lost_majority(self) -> LabError | None:
+        """Return the error for a cluster in which no node serves until an operator acts; None for any other."""
+        return None
+
+    def separate_histories(self, small: bool = False) -> list[str]:  # noqa: ARG002 - only a cluster can be two
+        """Return what shows that nodes were written separately and do not have the same rows; empty if nothing does.
+
+        With `small`, rows are compared only if that is quick.
+        """
+        return []
+
+    def refuse_separate_histories(self) -> None:
+        """Raise LabError if nodes were written separately."""
+        if found := self.separate_histories():
+            raise LabError(
+                "; ".join(found),
+                "nodes with the same rows",
+                f"compare their rows, write what is missing, or: ./lab down --lab {self.lab.name}",
+            )
 
     def view(self, name: str) -> View:
         raise NotImplementedError
@@ -273,16 +305,21 @@ class Nodes:
         self.wait_until_level()
         source = self.server(self.lab.topology.source.name)
         copies = [self.server(node.name) for node in self.lab.topology.replicas]
-        return [found for copy in copies if (found := _difference(copy, source))]
+        return [found for copy in copies if (found := self.difference(copy, source))]
+
+    def tables_of(self, server: Server) -> list[str]:
+        """Return the tables of a node that its copies are compared by."""
+        return server.tables("lab")
+
+    def difference(self, copy: Server, source: Server) -> str:
+        """Return in which tables a copy differs from its source, in words; empty if in none."""
+        names = dict.fromkeys([*self.tables_of(source), *self.tables_of(copy)])
+        tables = [table for table in names if source.checksum(table) != copy.checksum(table)]
+        return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
 
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""
         return dict.fromkeys(self.names, "")
-
-
-def _difference(copy: Server, source: Server) -> str:
-    tables = [table for table in source.tables("lab") if source.checksum(table) != copy.checksum(table)]
-    return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
 
 
 def _describe_replica(found: ReplicaStatus, missing: int) -> str:

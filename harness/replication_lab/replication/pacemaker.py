@@ -73,11 +73,13 @@ class ManagedMachines(Machines, ChoosesServer):
         with _left_alone(self.lab.node(node)):
             super().fill_redo(node)
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str) -> str:
         pacemaker.cluster(self.lab).wait_until_served_by(name)
+        return ""
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:  # noqa: ARG002 - Pacemaker promotes no old data
+    def take_over(self, name: str, allow_data_loss: bool) -> str:  # noqa: ARG002 - Pacemaker promotes no old data
         self.let_serve(name)
+        return ""
 
     def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: ARG002 - Pacemaker ends a split brain itself
         online(self.lab, name)

@@ -179,15 +179,17 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
         found = SemiSync(self.server(name)).status()
         return {"fallbacks": found.fallbacks} if found.enabled else {}
 
-    def promote(self, name: str) -> None:
+    def promote(self, name: str) -> str:
         self._old += [old for old in self.names if old not in self.sources]
         # A drill measures the loss: a replica that is behind is promoted all the same.
-        self._old += failover.failover(self.lab, name, allow_data_loss=True).ahead
+        done = failover.failover(self.lab, name, allow_data_loss=True)
+        self._old += done.ahead
         self.sources = failover.sources(self.lab)
         self.sources |= dict.fromkeys(self._old, name)
+        return done.lacks
 
-    def take_over(self, name: str, allow_data_loss: bool) -> None:
-        failover.failover(self.lab, name, allow_data_loss)
+    def take_over(self, name: str, allow_data_loss: bool) -> str:
+        return failover.failover(self.lab, name, allow_data_loss).lacks
 
     def was_replaced(self, role: str) -> bool:
         return role == failover.ALONE

@@ -1,13 +1,12 @@
 """A run's figures for other programs: CSV, and the JSON list that benchmark actions read."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from replication_lab.model.digest import Digest
 from replication_lab.model.quantities import unit_of
+from replication_lab.report.csv_text import csv_text
 from replication_lab.report.rows import DrillsSummary
 
 HEADINGS = ("run", "engine", "version", "case", "figure", "unit", "number", "value", "doubt")
@@ -15,12 +14,15 @@ HEADINGS = ("run", "engine", "version", "case", "figure", "unit", "number", "val
 
 def csv_of_experiment(found: Digest) -> str:
     """Return a line of CSV for each figure of each quiet round, with the reasons to doubt its case."""
-    return _csv(
-        [found.run, name, engine.version, case, figure, unit_of(figure), number, value, "; ".join(measured.doubts)]
-        for name, engine in found.engines.items()
-        for case, measured in engine.cases.items()
-        for figure, values in measured.figures.items()
-        for number, value in enumerate(values, 1)
+    return csv_text(
+        HEADINGS,
+        (
+            [found.run, name, engine.version, case, figure, unit_of(figure), number, value, "; ".join(measured.doubts)]
+            for name, engine in found.engines.items()
+            for case, measured in engine.cases.items()
+            for figure, values in measured.figures.items()
+            for number, value in enumerate(values, 1)
+        ),
     )
 
 
@@ -28,23 +30,19 @@ def csv_of_drills(run: str, summary: DrillsSummary) -> str:
     """Return a line of CSV for each figure of each drill, the drill's name as the case, with its doubts."""
     version = ", ".join(dict.fromkeys(lab.version for lab in summary.environment.labs))
     engine = ", ".join(summary.engines)
-    return _csv(
-        [run, engine, version, drill.name, figure, _unit(figure.partition(".")[0]), 1, value, "; ".join(drill.doubts)]
-        for drill in summary.drills
-        for figure, value in drill.figures.items()
+    return csv_text(
+        HEADINGS,
+        (
+            [run, engine, version, drill.name, figure, _unit_of(figure), 1, value, "; ".join(drill.doubts)]
+            for drill in summary.drills
+            for figure, value in drill.figures.items()
+        ),
     )
 
 
-def _unit(figure: str) -> str:
-    return "s" if figure.endswith("_s") else unit_of(figure)
-
-
-def _csv(rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADINGS)
-    writer.writerows(rows)
-    return text.getvalue()
+def _unit_of(figure: str) -> str:
+    name = figure.partition(".")[0]
+    return "s" if name.endswith("_s") else unit_of(name)
 
 
 def benchmark(found: Digest) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from replication_lab.model.verdict import Verdict
+from replication_lab.model.visible import visible
 from replication_lab.report import wording
 from replication_lab.report.rows import (
     ClaimRow,
@@ -29,7 +30,8 @@ def render(summary: Summary) -> bytes:
         for engine in summary.engines:
             xml.add_testsuite(_of_claims(engine, summary))
     xml.update_statistics()
-    return xml.tostring()
+    # No parser of XML accepts the control characters that a server's answer may have.
+    return visible(xml.tostring().decode()).encode()
 
 
 def _of_claims(engine: str, summary: ExperimentSummary) -> TestSuite:

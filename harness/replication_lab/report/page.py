@@ -1,12 +1,10 @@
 """report.html: one file that needs nothing else. The answer comes first; without scripts all of it can be read."""
 
 import base64
-import csv
 import hashlib
-import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -29,6 +27,7 @@ from replication_lab.report import (
     wording,
 )
 from replication_lab.report.chart import Chart
+from replication_lab.report.csv_text import csv_text
 from replication_lab.report.round_timelines import Fitted
 from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, JudgementRow, Summary
 
@@ -185,7 +184,7 @@ def _strip(name: str, found: Sequence[float], on: strips.Scale) -> str:
 
 def figures_csv(summary: ExperimentSummary) -> str:
     head = ("engine", "case", "about", "figure", "unit", "measured", "low", "high", "published", "predicted")
-    return _csv(
+    return csv_text(
         head,
         (
             (case.engine, case.name, case.about, name, row.unit, row.value, row.low, row.high, row.published,
@@ -199,7 +198,7 @@ def figures_csv(summary: ExperimentSummary) -> str:
 def ledger_csv(found: Timeline) -> str:
     """Return a drill's timeline: a line for each interval."""
     head = ("second", "acknowledged", "failed", "unknown", "p50_ms", "p95_ms", "p99_ms", *found.by_node)
-    return _csv(
+    return csv_text(
         head,
         (
             (found.begin(number), tally.acknowledged, tally.failed, tally.unknown, tally.p50_ms, tally.p95_ms,
@@ -207,14 +206,6 @@ def ledger_csv(found: Timeline) -> str:
             for number, tally in enumerate(found.tallies)
         ),
     )  # fmt: skip
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def data_uri(text: str) -> str:

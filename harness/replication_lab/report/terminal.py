@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,11 +19,8 @@ PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break t
 WIDE_PIPE = 120  # a table with what drills found has two columns more
 
 
-def show(summary: ExperimentSummary, console: Console) -> None:
-    console.print(render(summary))
-
-
-def width_in_a_pipe(summary: ExperimentSummary) -> int:
+def pipe_width(summary: ExperimentSummary) -> int:
+    """Return the number of columns for a pipe."""
     return WIDE_PIPE if summary.drilled else PIPE_WIDTH
 
 

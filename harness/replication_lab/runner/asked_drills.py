@@ -122,6 +122,13 @@ def _named(question: Question, topology: str) -> Drill:
     known = answers(topology)
     if question.drill in known:
         return drill_set.load(topology, known[question.drill])
+    if question.drill in catalogue.drills(topology):
+        raise LabError(
+            f"drill {question.drill} of {topology} injects no fault: its clients' load is what it measures, "
+            "and a question has a load of its own",
+            f"a drill with a fault: {', '.join(sorted(known)) or 'there is none'}",
+            f"./lab drill {topology} --fault {question.drill}",
+        )
     able = [each for each in catalogue.topologies() if question.drill in answers(each)]
     common = set.intersection(*(set(answers(each)) for each in question.topologies))
     raise LabError(

@@ -197,6 +197,7 @@ class DrillRun:
         self.seen["returns"] = self._returns(baseline.logged)
         self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_level()
+        self.nodes.refuse_separate_histories()
         self.seen["copies"] = [
             self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
         ]
@@ -302,9 +303,9 @@ class DrillRun:
         if not step.failover:
             return
         began = self._time()
-        cast(Promotes, self.nodes).promote(step.failover)
+        lacks = cast(Promotes, self.nodes).promote(step.failover)
         self.seen["promoted_s"] = round(self._time() - began, 3)
-        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}")
+        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}{f'; lost: {lacks}' if lacks else ''}")
         clock.pause(self.what.after)
 
     # -- what the nodes say ----------------------------------------------------------------------------------------

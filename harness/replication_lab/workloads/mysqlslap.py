@@ -48,17 +48,20 @@ class Slap:
     def run(self, lab: Lab, _seed: int) -> Slapped:
         """Run the statements. Nothing is random, so the seed is not used. Raise LabError if a statement failed."""
         node = lab.topology.source.name
-        return self._parse(lab.service(node if self.own else "load").run(*self._command(node, lab.password)))
+        user, password = lab.application(node)
+        # Not an argument, which every user of the host can read.
+        environment = {"MYSQL_PWD": password}
+        service = lab.service(node if self.own else "load")
+        return self._parse(service.run(*self._command(node, user), environment=environment))
 
-    def _command(self, node: str, password: str) -> list[str]:
+    def _command(self, node: str, user: str) -> list[str]:
         return [
             self.own or COMMON,
             "--no-defaults",
             # MariaDB's current client requires TLS, which would be measured too; MySQL's does not.
             *(["--skip-ssl"] if (self.own or COMMON) == COMMON else []),
             *([f"--socket={SOCKET}"] if self.own else [f"--host={node}"]),
-            "--user=lab",
-            f"--password={password}",
+            f"--user={user}",
             "--create-schema=lab",
             "--no-drop",
             "--concurrency=1",

@@ -77,11 +77,12 @@ class OwnCommand:
         )
 
     def _printed(self, lab: Lab, seed: int) -> str:
+        user, password = lab.application(lab.topology.source.name)
         known = {
             "HOST": lab.topology.source.name,
             "PORT": PORT,
-            "USER": "lab",
-            "PASSWORD": lab.password,
+            "USER": user,
+            "PASSWORD": password,
             "DATABASE": "lab",
             "CLIENTS": self.clients,
             "SECONDS": self.seconds,

@@ -10,7 +10,7 @@ from random import Random
 from replication_lab.model.errors import LabError
 from replication_lab.workloads import _sysbench
 from replication_lab.world import at_once, clock
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import USER, Lab
 from replication_lab.world.mysql.server import Server
 
 SCRIPT = Path(__file__).with_suffix(".lua")
@@ -39,19 +39,24 @@ class RowChanges:
         at_once.of_each(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes)
 
     def _fill(self, server: Server) -> None:
+        # In one session: a new connection would write the rows to the binary log.
+        with server.session() as connection, connection.cursor() as cursor:
+            for statement in self._filling():
+                cursor.execute(statement)
+
+    def _filling(self) -> Iterator[str]:
         rows = self.rows // len(self.databases)
-        server.execute("SET SESSION sql_log_bin = 0")
-        try:
-            for database, table in zip(self.databases, self.tables, strict=True):
-                server.execute(
-                    f"CREATE DATABASE IF NOT EXISTS {database}",
-                    f"DROP TABLE IF EXISTS {table}",
-                    f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
-                    f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1",
-                )
-                server.execute(*(self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT)))
-        finally:
-            server.execute("SET SESSION sql_log_bin = 1")
+        yield "SET SESSION sql_log_bin = 0"
+        for database, table in zip(self.databases, self.tables, strict=True):
+            yield f"CREATE DATABASE IF NOT EXISTS {database}"
+            yield f"DROP TABLE IF EXISTS {table}"
+            yield (
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
+                f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
+            )
+            # All that a change needs: applications have rights in their own database only.
+            yield f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'"
+            yield from (self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT))
 
     def _insert(self, table: str, first: int, rows: int) -> str:
         numbers = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
@@ -61,7 +66,7 @@ class RowChanges:
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
         printed = lab.service("load").run(
-            *_sysbench.command(lab, f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), "root", CLIENTS),
+            *_sysbench.command(f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), CLIENTS),
             f"--events={rows}",
             "--time=0",
             f"--rand-seed={seed}",

@@ -113,7 +113,7 @@ class SequentialInserts:
     def _command(self, lab: Lab, seed: int) -> list[str]:
         nodes = self.nodes or (lab.topology.source.name,)
         return [
-            *_sysbench.command(lab, f"/tmp/{SCRIPT.name}", nodes, "lab", self.clients),
+            *_sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
             f"--events={self.rows}",
             f"--time={self.seconds}",
             f"--rand-seed={seed}",

@@ -67,16 +67,16 @@ class SysbenchOltp:
     def fill(self, lab: Lab) -> None:
         """Drop the table and fill it again."""
         lab.node(self.node).server().execute("DROP TABLE IF EXISTS lab.sbtest1")
-        lab.service("load").run(*self._command(lab, clients=1), "prepare")
+        lab.service("load").run(*self._command(clients=1), "prepare")
 
     def run(self, lab: Lab, seed: int) -> Transacted:
         """Run the load; LabError when a statement failed for another reason than a lock."""
         how = (f"--time={self.seconds}", f"--rand-seed={seed}")
-        return parse(lab.service("load").run(*self._command(lab, self.clients), *how, "run"))
+        return parse(lab.service("load").run(*self._command(self.clients), *how, "run"))
 
-    def _command(self, lab: Lab, clients: int) -> list[str]:
+    def _command(self, clients: int) -> list[str]:
         return [
-            *_sysbench.command(lab, SCRIPT, (self.node,), "lab", clients),
+            *_sysbench.command(SCRIPT, (self.node,), clients),
             "--tables=1",
             f"--table-size={self.rows}",
             "--rand-type=uniform",

@@ -50,7 +50,10 @@ def wait_until(
     every: float = 0.05,
     hint: str = "",
 ) -> Found:
-    """Return the first truthy answer of `condition`; LabError after `seconds`, naming what did not happen."""
+    """Return the first truthy answer of `condition`; LabError after `seconds`, naming what did not happen.
+
+    `condition` is called many times, so it only reads, or has an effect that may be repeated.
+    """
     attempts = Retrying(
         retry=retry_if_exception_type(TryAgain),
         stop=stop_after_delay(seconds),
@@ -88,6 +91,20 @@ def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, e
     return attempts(answer)
 
 
+def wait_while_changing(look: Callable[[], tuple[bool, str]], seconds: float, still_seconds: float) -> None:
+    """Wait until `look` says that it is done, at most `seconds`, or until its state has been the same for a while.
+
+    `look` returns whether it is done, and the state in words.
+    """
+    began = since = timer()
+    done, state = look()
+    while not done and timer() - began < seconds and timer() - since < still_seconds:
+        pause(0.05)
+        done, now_ = look()
+        if now_ != state:
+            state, since = now_, timer()
+
+
 def _found(answer: Found | None) -> Found:
     if not answer:
         raise TryAgain
@@ -95,6 +112,9 @@ def _found(answer: Found | None) -> Found:
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
-    """Return the answer of `ask`. Repeat it after an error of type `after`, up to `tries` calls."""
+    """Return the answer of `ask`. Repeat it after an error of type `after`, up to `tries` calls.
+
+    A call that fails must leave nothing behind: as the start of a lab, which then removes it.
+    """
     attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
     return attempts(ask)

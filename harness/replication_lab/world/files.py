@@ -83,11 +83,21 @@ def too_long(path: str | bytes | Path) -> LabError:
     )
 
 
+def read_own(path: Path) -> bytes | None:
+    """Return the content of a file that is this user's alone; None for any other, and for a link."""
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return file.read()
+    return None
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder, and those above it, that only its owner can enter; one that exists stays as it is."""
     for folder in (*reversed(path.parents), path):
-        with writing(folder), suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+        if not folder.is_dir():
+            with writing(folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
     return path
 
 

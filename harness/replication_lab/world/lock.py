@@ -1,30 +1,98 @@
-"""A lock between a user's processes: one builds an image, or starts the engine, while the others wait."""
+"""Locks between a user's processes: one builds an image, starts the engine or changes a lab; others wait or end."""
 
 import fcntl
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import IO, Any
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import places
+from replication_lab.world import clock, places
 from replication_lab.world.files import open_private, private_folder
 
 FOLDER = places.KEPT / "locks"
+# What is held until the process ends.
+_kept = ExitStack()
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[Any]]:
+    with open_private(private_folder(FOLDER) / name, "a+") as file:
+        yield file
 
 
 @contextmanager
 def held(name: str) -> Iterator[None]:
     """Hold the lock of that name within the block; wait while another process holds it. It ends with its process."""
-    with open_private(private_folder(FOLDER) / name, "ab") as file:
+    with _opened(name) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
-    """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
-    with open_private(private_folder(FOLDER) / name, "ab") as file:
+def held_if_free(name: str, doing: str = "") -> Iterator[str | None]:
+    """Hold the lock of that name within the block, if it is free; give None, or by whom it is held, in words.
+
+    `doing` is the command, for others that ask for the lock meanwhile.
+    """
+    with _opened(name) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise taken from None
+            file.seek(0)
+            yield file.read() or "another command"
+            return
+        if not os.fstat(file.fileno()).st_nlink:
+            # Its last holder has removed the file meanwhile.
+            with held_if_free(name, doing) as by:
+                yield by
+            return
+        file.truncate(0)
+        file.write(f"`{doing or 'lab'}` (process {os.getpid()}, since {clock.now()[:19]} UTC)")
+        file.flush()
+        yield None
+
+
+@contextmanager
+def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
+    """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
+    with held_if_free(name) as by:
+        if by:
+            raise taken
         yield
+
+
+@contextmanager
+def lab_if_free(name: str, doing: str) -> Iterator[str | None]:
+    """Hold the name of a lab within the block, if it is free; give None, or by whom it is held, in words.
+
+    One command at a time starts, changes or removes a lab. Nothing stays of its lock.
+    """
+    with held_if_free(f"lab-{name}", doing) as by:
+        try:
+            yield by
+        finally:
+            if not by:
+                (FOLDER / f"lab-{name}").unlink(missing_ok=True)
+
+
+@contextmanager
+def lab_held(name: str, doing: str) -> Iterator[None]:
+    """Hold the name of a lab within the block; LabError with the command that holds it already."""
+    with lab_if_free(name, doing) as by:
+        if by:
+            raise LabError(f"{name} is in use by {by}", "that command to finish", "./lab status")
+        yield
+
+
+@cache
+def keep_shared(name: str) -> None:
+    """Hold the lock of that name until this process ends; others may hold it in this way, too."""
+    file = _kept.enter_context(_opened(name))
+    fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def is_free(name: str) -> bool:
+    with held_if_free(name) as by:
+        return not by

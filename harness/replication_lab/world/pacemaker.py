@@ -9,7 +9,7 @@ import msgspec
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import clock
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import USER, Lab
 
 # As in compose/drbd-ha/resources.crm: the group, and the clone with its copies.
 SERVICE, DISK, COPY = "g_mysql", "ms_drbd_mysql", "p_drbd_mysql"
@@ -150,6 +150,7 @@ class Cluster:
 
     def _tell(self, *words: str, node: str = "") -> str:
         errors = []
+        # Only a question is repeated at another machine: a command with an effect names its own.
         for asked in [node] if node else self.nodes:
             try:
                 return self.lab.node(asked).run("guest", "cluster", *words)
@@ -166,7 +167,7 @@ class Cluster:
         host = f"--host={self.address()}"
         return (
             self.lab.service("client")
-            .run("mariadb", "--skip-ssl", host, "--user=root", "--connect-timeout=2", "-N", "-e", statement)
+            .run("mariadb", "--skip-ssl", host, f"--user={USER}", "--connect-timeout=2", "-N", "-e", statement)
             .strip()
         )
 

@@ -1,5 +1,6 @@
 """The host's other processes and their CPU time, to name those that disturb a measurement."""
 
+import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-# A process by its number and its start time: a later process with the same number is a different one.
-Process = tuple[int, float]
+# A process of psutil is equal to itself only, whatever the clock does: a later one with its number is a different one.
+Process = psutil.Process
 PROXY = "docker-proxy"
 
 
@@ -23,12 +24,11 @@ class CpuByProcess:
     @classmethod
     def read(cls, containers: Iterable[str] = (), but: Collection[Process] = ()) -> "CpuByProcess":
         ids, used, names = tuple(containers), {}, {}
-        for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
-            info = process.info
-            key = (info["pid"], info["create_time"])
-            if info["pid"] == psutil.Process().pid or info["cpu_times"] is None or key in but or _is_in(key[0], ids):
+        for process in psutil.process_iter(["name", "cpu_times"]):
+            times, pid = process.info["cpu_times"], process.pid
+            if pid == os.getpid() or times is None or process in but or _is_in(pid, ids):
                 continue
-            used[key], names[key] = info["cpu_times"].user + info["cpu_times"].system, info["name"]
+            used[process], names[process] = times.user + times.system, process.info["name"]
         return cls(used, names)
 
     def busiest_since(self, before: "CpuByProcess", most: int = 3) -> list[tuple[str, float]]:
@@ -46,7 +46,7 @@ def of_published_ports(subnets: Iterable[str]) -> dict[Process, float]:
     Docker starts one for each port; it carries every connection from this machine to the container.
     """
     networks, found = [ip_network(each) for each in subnets], {}
-    for process in psutil.process_iter(["pid", "create_time", "name"]):
+    for process in psutil.process_iter(["name"]):
         if networks and process.info["name"] == PROXY:
             # It may end meanwhile.
             with suppress(psutil.Error, ValueError):
@@ -54,7 +54,7 @@ def of_published_ports(subnets: Iterable[str]) -> dict[Process, float]:
                 address = ip_address(words[words.index("-container-ip") + 1])
                 times = process.cpu_times()
                 if any(address in each for each in networks):
-                    found[process.info["pid"], process.info["create_time"]] = times.user + times.system
+                    found[process] = times.user + times.system
     return found
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
@@ -10,15 +9,15 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import places
+from replication_lab.world import lock, places
 from replication_lab.world.files import private_folder, writing
 
 # The name of a topology at a revision: semisync@1a2b3c….
 SEPARATOR = "@"
 # Compose files name configurations of the images.
 FOLDERS = ("compose", "images")
-# A command copies a revision seconds before its labs are seen to use it.
-STARTING_SECONDS = 3600
+# The digits of a commit, with which the name of its copy begins.
+DIGITS = 40
 
 
 def resolved(text: str, file: Path) -> str:
@@ -45,6 +44,8 @@ def at(commit: str, file: Path) -> Path:
     root = Path(top)
     inside = file.resolve().relative_to(root)
     copies = _copies() / "-".join([commit, *inside.parent.parts])
+    # Until this command ends: its labs are not seen to use the copy yet.
+    lock.keep_shared(_lock_of(copies))
     if not copies.is_dir():
         _extract(root, commit, inside, copies)
     if not (copies / inside).is_file():
@@ -53,20 +54,25 @@ def at(commit: str, file: Path) -> Path:
 
 
 def unused(in_use: Iterable[str]) -> list[Path]:
-    """Return the copies, whole or interrupted, that none of these Compose files is in and that no command just made."""
-    files = [Path(file) for file in in_use]
+    """Return the copies, whole or interrupted, that no command uses and whose path none of these labels contains."""
+    texts = list(in_use)
     return sorted(
         copy
         for copy in (_copies().iterdir() if _copies().is_dir() else ())
-        if time.time() - copy.stat().st_mtime > STARTING_SECONDS
-        and not any(file.is_relative_to(copy) for file in files)
+        if lock.is_free(_lock_of(copy)) and not any(f"{copy}/" in text for text in texts)
     )
+
+
+def _lock_of(copy: Path) -> str:
+    return f"revision-{copy.name[:DIGITS]}"
 
 
 def remove(copies: list[Path]) -> list[str]:
     """Delete copies of revisions; return how each is named to the user."""
     for copy in copies:
-        shutil.rmtree(copy, ignore_errors=True)
+        with lock.held_if_free(_lock_of(copy)) as by:
+            if not by:
+                shutil.rmtree(copy, ignore_errors=True)
     return [shown(copy) for copy in copies]
 
 
@@ -88,7 +94,7 @@ def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
     # A copy is there as a whole or not at all: another command may make it now, and a lab may use it.
     with (
         writing(copies),
-        TemporaryDirectory(dir=copies.parent) as beside,
+        TemporaryDirectory(dir=copies.parent, prefix=commit) as beside,
         ZipFile(BytesIO(packed.stdout)) as archive,
     ):
         whole = Path(beside) / "whole"

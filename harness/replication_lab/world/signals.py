@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP: raised again until they are handled; held or deferred while work must not be half done."""
+"""Ctrl-C, SIGTERM, SIGHUP: raised again until handled; ignored or deferred while work must not be half done."""
 
 import functools
 import signal
@@ -10,10 +10,20 @@ from typing import Any
 
 REPEAT_SECONDS = 1.0
 # What ends a command: Ctrl-C, `kill` or a cancelled job, and a terminal or connection that was closed.
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# The labs that were removed because of an interruption: only what is in here may be said to be removed.
+REMOVED: list[str] = []
 
 
-def handle(numbers: Sequence[signal.Signals] = ENDING) -> dict[signal.Signals, Any]:
+class Stopped(KeyboardInterrupt):
+    """An interruption, and `said`: what became of the work, for the command's last message."""
+
+    def __init__(self, name: str, said: str):
+        super().__init__(name)
+        self.said = said
+
+
+def handle(numbers: Sequence[signal.Signals] = HANDLED) -> dict[signal.Signals, Any]:
     """Let these signals raise an interruption; return the handlers before. `nohup` ignores SIGHUP, which stays so."""
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
@@ -29,8 +39,24 @@ def restore(before: Mapping[signal.Signals, Any]) -> None:
 
 
 def exit_status(name: str) -> int:
-    """Return the exit status of a command that a signal ended, as a shell reports it."""
-    return 128 + signal.Signals[name]
+    """Return the exit status of a command that a signal ended, as a shell does; of another text that of SIGINT."""
+    return 128 + signal.Signals.__members__.get(name, signal.SIGINT)
+
+
+def forget() -> None:
+    """Let the next signal end this process at once: nothing is left to be cleaned up."""
+    noticed()
+    # After an interruption within an `exec` of a text, such as a dataclass has, Python would end the process by SIGINT
+    # instead of its status; another one clears that.
+    exec("")
+    for number in HANDLED:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def note_removal(name: str) -> None:
+    """Note that a lab was removed, if an interruption is the reason."""
+    if interruption_within(sys.exc_info()[1]) is not None:
+        REMOVED.append(name)
 
 
 def interrupt(number: int, _frame: FrameType | None) -> None:
@@ -48,7 +74,7 @@ def interrupt(number: int, _frame: FrameType | None) -> None:
 def _repeat(name: str, _number: int, _frame: FrameType | None) -> None:
     """Raise the interruption again, unless it is being handled: a cleanup may take long and must not be stopped."""
     ignored = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-    if not ignored and _interruption_within(sys.exc_info()[1]) is None:
+    if not ignored and interruption_within(sys.exc_info()[1]) is None:
         raise KeyboardInterrupt(name)
 
 
@@ -61,7 +87,7 @@ class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classe
     """Ignore what ends a command within the block, so that a second one cannot stop the removal of interrupted work."""
 
     def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in HANDLED}
 
     def __exit__(self, *_: object) -> None:
         restore(self._before)
@@ -70,7 +96,7 @@ class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classe
 @contextmanager
 def signals_deferred() -> Iterator[None]:
     """Defer what ends a command to the end of the block: an unfinished object has no name yet by which to remove it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGALRM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*HANDLED, signal.SIGALRM})
     try:
         yield
     finally:
@@ -79,11 +105,11 @@ def signals_deferred() -> Iterator[None]:
 
 def raise_interruption(error: BaseException) -> None:
     """Raise the Ctrl-C during whose cleanup `error` occurred, if there was one."""
-    if interruption := _interruption_within(error.__context__):
+    if interruption := interruption_within(error.__context__):
         raise interruption
 
 
-def _interruption_within(error: BaseException | None) -> KeyboardInterrupt | None:
+def interruption_within(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the interruption that `error` is, or during whose handling it occurred."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

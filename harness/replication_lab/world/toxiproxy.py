@@ -17,6 +17,7 @@ class Toxiproxy:
 
     def __init__(self, address: str):
         self.address = address
+        # It sends each request once: requests repeats none by itself.
         self._session = requests.Session()
         self._session.headers.update(HEADERS)
         # A company's HTTP proxy, set in the environment, must not be used for loopback.

@@ -16,8 +16,8 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
-from replication_lab.world import catalogue, clock, files, places
-from replication_lab.world.docker import engine, images, labels, leftovers, machine
+from replication_lab.world import clock, files, owners, places
+from replication_lab.world.docker import engine, images, labels, machine
 
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
@@ -174,11 +174,9 @@ def check_memory(machines: int) -> None:
 def _labels(name: str) -> dict[str, str]:
     """Return the labels of a Compose project with one container, by which leftovers of a killed process are found."""
     return {
-        labels.LABEL: leftovers.owner(),
+        labels.LABEL: owners.owner(),
         labels.PROJECT: name,
         labels.SERVICE: "machine",
-        labels.WORKING_DIR: str(catalogue.COMPOSE),
-        labels.CONFIG_FILES: "",
     }
 
 

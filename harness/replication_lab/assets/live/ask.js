@@ -1,12 +1,14 @@
 // Commands to the server. Nothing is shown as done because it was asked for: the stream says what happened.
 
+import { HEADERS } from "./session.js";
+
 const JSON_TYPE = { "Content-Type": "application/json" };
 const SILENT = { error: "lab live did not answer. The next state shows whether the command was carried out.", expected: "a running lab live" };
 
 /** Send a command; return {ok: true, accepted, file} or {ok: false, status, error, expected, next}. */
 export async function ask(method, path, body = {}) {
   try {
-    const answer = await fetch(path, { method, headers: JSON_TYPE, body: JSON.stringify(body) });
+    const answer = await fetch(path, { method, headers: { ...HEADERS, ...JSON_TYPE }, body: JSON.stringify(body) });
     const text = await answer.text();
     return { status: answer.status, ...read(text), ok: answer.ok };
   } catch {

@@ -2,6 +2,7 @@
 
 import { allow, allowed, by, mark, Parts, say } from "./dom.js";
 import { choose } from "./colours.js";
+import { begin } from "./session.js";
 import { listen } from "./stream.js";
 import { record, refusal, saveDrill } from "./ask.js";
 import { History } from "./history.js";
@@ -21,7 +22,7 @@ const CONNECTION = {
   refused: ["bad", "✕ not connected"],
   gone: ["bad", "✕ ended"],
 };
-const ENDED = "This browser's session has ended. Open the address that lab live printed last.";
+const ENDED = "This tab has no session. Open the address that lab live printed last.";
 
 let alive = true;
 let state = null;
@@ -146,4 +147,4 @@ kept("window", (value) => {
   charts.draw();
 });
 
-listen({ hello, state: show, gone, connection });
+begin().then(() => listen({ hello, state: show, gone, connection }));

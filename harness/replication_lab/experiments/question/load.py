@@ -70,4 +70,4 @@ def make_tables(question: Question, writer: Server) -> None:
 
 def _run(source: Server, file: GivenFile | None) -> None:
     if file:
-        script.run(source, file.name, statements_of(file))
+        script.run_file(source, file.name, statements_of(file))

@@ -17,6 +17,7 @@ from replication_lab.model.variable import is_same, literal
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.variables import why_unknown
 
 # A node, and a variable of its server.
 Key = tuple[str, str]
@@ -153,7 +154,8 @@ def _set(lab: Lab, key: Key, value: str) -> _Set:
 def _unknown(server: Server, name: str) -> LabError:
     known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
     return LabError(
-        f"{server.name} has no variable {name}{did_you_mean(name, known)}",
+        f"{server.name} has no variable {name}"
+        f"{why_unknown(name, server.dialect.family, known) or did_you_mean(name, known)}",
         f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
         "./lab ask --help",
     )

@@ -15,7 +15,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
 from replication_lab.world import at_once, clock
-from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, volume_name
+from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, remembered, volume_name
 from replication_lab.world.disks.spindle import Spindle, Stats
 from replication_lab.world.docker import engine, images
 from replication_lab.world.docker.lab import Lab
@@ -317,8 +317,8 @@ def _in_service(lab: Lab, node: str) -> Array | None:
 
 def known(lab: Lab, node: str) -> list[Array]:
     """Return all arrays that were made for a node, in service or not."""
-    mine = [one for one in lab.containers.values() if STORAGE in one.labels and one.labels[NODE] == node]
-    storages = [msgspec.json.decode(one.labels[STORAGE], type=Storage) for one in mine]
+    mine = [one.labels.get(STORAGE, "") for one in lab.containers.values() if one.labels.get(NODE) == node]
+    storages = [found for text in mine if (found := remembered(text))]
     return [(MachineArray if each.backend == MACHINE else Array)(lab, node, each) for each in storages]
 
 

@@ -1,6 +1,7 @@
 """The overlay that puts nodes' data on arrays of emulated disks: the backend that this host supports, and its text."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 from docker.errors import ContainerError
@@ -19,6 +20,13 @@ PREFERENCE = ("md", "btrfs", MACHINE)
 LINKS = "/dev/replication-lab"
 # The kernel's own lists; read in a container, since the engine may run in another machine than this process.
 LOOK = "cat /proc/filesystems; ls -d /dev/* /dev/net/* /proc/mdstat 2>/dev/null; true"
+
+
+def remembered(label: str) -> Storage | None:
+    """Return the storage that a label of an array holds; None for what the lab did not write."""
+    with suppress(msgspec.DecodeError, LabError):
+        return msgspec.json.decode(label, type=Storage)
+    return None
 
 
 def with_backend(wanted: dict[str, Storage]) -> dict[str, Storage]:

@@ -42,7 +42,7 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
             f"{name} refuses the account {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help"
         )
     known = dialects()[dialect_of(version)]
-    found = AttachedServer(name, address, known, account.password, user=account.user)
+    found = AttachedServer(name, address, known, {account.user: account.password}, user=account.user)
     if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
         found.dialect = _without_gtids(found)
     return found
@@ -84,6 +84,7 @@ class AttachedLab(Lab):
     """A project with links that lead through the lab; its containers are the project's, and those that were added."""
 
     attached: Attachment = field(kw_only=True)
+    attached_by: str = field(kw_only=True)
 
     @property
     def is_attached(self) -> bool:
@@ -216,7 +217,7 @@ class AttachedLab(Lab):
 
     def _accounts(self, node: str) -> Iterator[Account]:
         names = [each.name for each in self.topology.nodes]
-        return accounts_for(node, attachments.accounts(self.attached), self.containers, names)
+        return accounts_for(node, attachments.accounts(self.name), self.containers, names)
 
     @cached_property
     def _accepted_accounts(self) -> dict[str, Account]:
@@ -233,11 +234,12 @@ class AttachedLab(Lab):
             with suppress(LabError):
                 own_schema.remove(self.node(node.name).server())
                 break
-        attachments.restore(self.attached)
+        attachments.restore(self.name)
 
-    def _owners(self) -> set[str]:
-        """Return the process that attached it."""
-        return {attachments.owner(attachments.containers()[self.name])}
+    @property
+    def owners(self) -> set[str]:
+        """The process that attached it."""
+        return {self.attached_by}
 
 
 def _hosts_of(lab: AttachedLab, node: str) -> Iterator[str]:
@@ -295,7 +297,7 @@ def no_account(node: str, project: str) -> LabError:
     return LabError(
         f"{node} of {project} accepts none of the accounts in its container's environment",
         f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
-        f"./lab detach --lab {project}, then lab attach with --dsn {node}=mysql://root:PASSWORD@",
+        f"./lab detach --lab {project}, then lab attach with --dsn {node}=@FILE",
     )
 
 
@@ -315,7 +317,13 @@ def refuse_attached(lab: Lab, command: str) -> None:
         )
 
 
-def lab_of(project: str, containers: list[Container]) -> AttachedLab:
-    """Return the attached lab that the added containers of a project belong to."""
-    attached = attachments.of(containers)
-    return AttachedLab(project, attached.topology, text_of_nodes(attached.images), "", attached=attached)
+def labs() -> dict[str, AttachedLab]:
+    """Return the projects that were attached from this checkout, and whose added containers exist."""
+    there = attachments.containers()
+    known = attachments.all_kept().items()
+    return {name: _lab_of(name, kept.attached, kept.owner) for name, kept in known if kept.attached and name in there}
+
+
+def _lab_of(project: str, attached: Attachment, owner: str) -> AttachedLab:
+    engine = text_of_nodes(attached.images)
+    return AttachedLab(project, attached.topology, engine, {}, attached=attached, attached_by=owner)

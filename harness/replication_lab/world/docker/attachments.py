@@ -1,8 +1,10 @@
-"""Attached projects: the override that attaches one, the files that belong to it, and how it is restored."""
+"""Attached projects: the override that attaches one, the files that belong to it, and how it is restored.
 
-from collections.abc import Sequence
-from contextlib import suppress
+An attachment is known by the file that `lab attach` wrote, never by what a label says: the label only finds containers.
+"""
+
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from docker.errors import DockerException, NotFound
@@ -10,19 +12,16 @@ from docker.models.containers import Container
 
 from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
 from replication_lab.model.errors import LabError
-from replication_lab.world import at_once, lock
+from replication_lab.world import at_once, lab_files, lock
 from replication_lab.world.docker import compose_call, engine, labels
-from replication_lab.world.files import write_whole
+from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.accounts import Account
-
-KEPT = ".attached"
 
 
 class Kept(msgspec.Struct):
     """What an attachment keeps in a file that only its owner reads: variables and given accounts.
 
-    `accounts` maps nodes to user and password. `attached` is the label's, for the case that the containers with it
-    were removed by other means; `owner` is the process that attaches.
+    `accounts` maps nodes to user and password; `owner` is the process that attaches.
     """
 
     environment: dict[str, str | None] = {}
@@ -34,105 +33,82 @@ class Kept(msgspec.Struct):
 def containers() -> dict[str, list[Container]]:
     """Return all containers that the lab added to projects, by project."""
     found: dict[str, list[Container]] = {}
-    for container in engine.client().containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
-        found.setdefault(container.labels[labels.PROJECT], []).append(container)
+    for container in labels.listed(LABEL):
+        found.setdefault(labels.project_of(container.labels), []).append(container)
     return found
 
 
-def of(added: Sequence[Container]) -> Attachment:
-    """Return the attachment that these containers belong to, by their label."""
-    return msgspec.json.decode(added[0].labels[LABEL], type=Attachment)
+def all_kept() -> dict[str, Kept]:
+    """Return what was kept of each project that was attached from this checkout."""
+    found = {project: kept(project) for project in lab_files.names(lab_files.ATTACHED)}
+    return {project: each for project, each in found.items() if each}
 
 
-def owner(added: Sequence[Container]) -> str:
-    """Return the process that added these containers."""
-    return added[0].labels[OWNER]
-
-
-def is_kept(added: Sequence[Container]) -> bool:
-    """Return whether the command that added these containers came to its end, in whichever checkout."""
-    attached = of(added)
+def kept(project: str) -> Kept | None:
+    """Return what was kept of a project; None if it was not attached from this checkout."""
     try:
-        return (Path(attached.state) / f"{attached.compose.project}.json").exists()
-    except PermissionError:
-        # Another user's folder: what cannot be seen is not restored.
-        return True
+        found = msgspec.json.decode(read_own(_kept_file(project)) or b"", type=Kept)
+    except msgspec.DecodeError:
+        return None
+    return found if found.attached and found.attached.compose.project == project else None
 
 
-def without_containers(state: Path) -> dict[str, Kept]:
-    """Return what was kept of attachments whose containers do not exist: none yet, or none any more."""
-    known, found = containers(), {}
-    for path in state.glob(f"*{KEPT}"):
-        with suppress(OSError, msgspec.DecodeError):
-            each = msgspec.json.decode(path.read_bytes(), type=Kept)
-            if each.attached and path.name.removesuffix(KEPT) not in known:
-                found[each.attached.compose.project] = each
-    return found
+def override_file(project: str) -> Path:
+    return lab_files.file_of(project, ".override.yaml")
 
 
-def override_file(attached: Attachment) -> Path:
-    return Path(attached.state) / f"{attached.compose.project}.override.yaml"
+def _kept_file(project: str) -> Path:
+    return lab_files.file_of(project, lab_files.ATTACHED)
 
 
-def _kept_file(attached: Attachment) -> Path:
-    return Path(attached.state) / f"{attached.compose.project}{KEPT}"
-
-
-def kept(attached: Attachment) -> Kept:
-    """Return what was kept; nothing if the file is gone."""
-    try:
-        return msgspec.json.decode(_kept_file(attached).read_bytes(), type=Kept)
-    except (OSError, msgspec.DecodeError):
-        return Kept()
-
-
-def accounts(attached: Attachment) -> dict[str, Account]:
+def accounts(project: str) -> dict[str, Account]:
     """Return the accounts that the user gave, by node."""
-    return {node: Account(*found, "--dsn") for node, found in kept(attached).accounts.items()}
+    found = kept(project) or Kept()
+    return {node: Account(*given, "--dsn") for node, given in found.accounts.items()}
 
 
 def write(attached: Attachment, owner: str, given: Kept, linked: dict[str, list[str]]) -> Path:
     """Write the override file and what is kept; return the override file."""
     given.attached, given.owner = attached, owner
-    write_whole(_kept_file(attached), msgspec.json.encode(given))
-    write_whole(override_file(attached), override(attached, owner, linked).encode())
-    return override_file(attached)
+    project = attached.compose.project
+    write_whole(_kept_file(project), msgspec.json.encode(given))
+    write_whole(override_file(project), override(attached, owner, linked).encode())
+    return override_file(project)
 
 
 def start(attached: Attachment) -> None:
     """Add the Toxiproxies, then recreate the consumers with their links."""
-    path = override_file(attached)
+    path = override_file(attached.compose.project)
     compose_call.up(attached.compose, dict.fromkeys(attached.added, 1), path)
     compose_call.up(attached.compose, {each.service: each.count for each in attached.consumers}, path)
 
 
-def restore(attached: Attachment) -> None:
+def restore(project: str, owner: str = "") -> None:
     """Recreate the consumers without their links, and remove all that was added; LabError if Compose cannot do it.
 
-    Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server.
+    Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server. Nothing
+    is done if the project is not attached from this checkout, or by another process than this `owner`.
     """
     # While `lab detach` ends, another command may take the project for a leftover. It must not restore it once more:
     # the variables that were kept are deleted by then, and the consumers would be recreated without them.
-    with lock.held(f"attached-{attached.compose.project}"):
-        if _kept_file(attached).exists() or attached.compose.project in containers():
-            _restore(attached)
+    with lock.held(f"attached-{project}"):
+        if (found := kept(project)) and found.attached and owner in ("", found.owner):
+            _restore(found.attached, found.environment)
 
 
-def _restore(attached: Attachment) -> None:
-    path, project = override_file(attached), attached.compose.project
-    compose_call.wait_for_others(path)
+def _restore(attached: Attachment, environment: dict[str, str | None]) -> None:
+    project = attached.compose.project
+    compose_call.wait_for_others(override_file(project))
     now = compose_call.containers(project)
     # A service that the user has removed meanwhile is not created again.
     counts = {each.service: len(now[each.service]) for each in attached.consumers if each.service in now}
     if counts:
-        _recreate(attached, counts)
+        _recreate(attached, counts, environment)
     remove_added(project)
-    for each in Path(attached.state).glob(f"{project}.*"):
-        each.unlink(missing_ok=True)
+    lab_files.remove(project)
 
 
-def _recreate(attached: Attachment, counts: dict[str, int]) -> None:
-    environment = kept(attached).environment if _kept_file(attached).exists() else None
+def _recreate(attached: Attachment, counts: dict[str, int], environment: dict[str, str | None]) -> None:
     try:
         compose_call.up(attached.compose, counts, environment=environment)
     except LabError as error:
@@ -145,19 +121,21 @@ def _recreate(attached: Attachment, counts: dict[str, int]) -> None:
 
 def remove_added(project: str) -> None:
     """Remove the containers and the network that the lab added to a project, and nothing else."""
-    at_once.of_each(_remove, containers().get(project, []))
-    for network in engine.client().networks.list(names=[f"{project}_{NETWORK}"]):
-        network.remove()
+    at_once.of_each(lambda one: _remove(one, force=True, v=True), containers().get(project, []))
+    for network in engine.client().networks.list(filters={"label": OWNER}):
+        # The engine would also find a part of a name.
+        if network.name == f"{project}_{NETWORK}":
+            _remove(network)
 
 
-def _remove(container: Container) -> None:
+def _remove(thing: Any, **options: Any) -> None:
     try:
-        container.remove(force=True, v=True)
+        thing.remove(**options)
     except NotFound:
         pass
     except DockerException as error:
         if "already in progress" not in str(error):
-            said = f"the Docker engine cannot remove {container.name}: {error}"
+            said = f"the Docker engine cannot remove {thing.name}: {error}"
             raise LabError(said, "an engine that removes it", "repeat the command; then ./lab doctor") from error
 
 

@@ -28,7 +28,7 @@ def start(lab: "Lab", like: str, name: str, image: str) -> None:
             entrypoint=["sh", "-c", WAIT],
             command=[],
             name=f"{lab.name}-{name}",
-            labels={**model.labels, labels.SERVICE: name},
+            labels=labels.of_beside(lab.name, model, name),
             network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
             cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
             cap_drop=["ALL"],

@@ -19,9 +19,10 @@ from replication_lab.model.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
+from replication_lab.world.docker.labels import HASH
 from replication_lab.world.signals import signals_deferred
 
-HASH, ONE_OFF = "com.docker.compose.config-hash", "com.docker.compose.oneoff"
+ONE_OFF = "com.docker.compose.oneoff"
 # The label in which Compose notes the container that one has replaced.
 OWN_LABELS = ("com.docker.compose.replace",)
 # Mounts are compared by what they lead to: a recreated container names the volume of the one before.
@@ -91,8 +92,7 @@ def used_variables(options: Sequence[str]) -> dict[str, str | None]:
 def containers(project: str) -> dict[str, list[Container]]:
     """Return a project's containers by service, in the order of their numbers; not those of `docker compose run`."""
     found: dict[str, list[Container]] = {}
-    mark = f"{labels.PROJECT}={project}"
-    for container in engine.client().containers.list(all=True, filters={"label": mark}, ignore_removed=True):
+    for container in labels.listed(HASH, f"{labels.PROJECT}={project}"):
         if container.labels.get(ONE_OFF, "").lower() != "true" and labels.SERVICE in container.labels:
             found.setdefault(container.labels[labels.SERVICE], []).append(container)
     for each in found.values():
@@ -125,8 +125,19 @@ def files_of(found: Mapping[str, Sequence[Container]], services: Sequence[str]) 
     for service in services:
         for container in found.get(service, []):
             files = container.labels.get(labels.CONFIG_FILES, "")
-            return [each for each in files.split(",") if each], container.labels.get(labels.WORKING_DIR, "")
+            return split_files(files), container.labels.get(labels.WORKING_DIR, "")
     return [], ""
+
+
+def split_files(text: str) -> list[str]:
+    """Return the files of Compose's label, which puts commas between them: a path may have commas of its own."""
+    found, path = [], ""
+    for part in text.split(","):
+        path = f"{path},{part}" if path else part
+        if os.path.isfile(path):
+            found.append(path)
+            path = ""
+    return [*found, path] if path else found
 
 
 def settings(container: Container) -> dict[str, str]:
@@ -184,7 +195,7 @@ def _running(container: Container) -> Running:
         config_hash=container.labels.get(HASH, ""),
         image=attrs["Image"],
         named_image=_named(config["Image"]),
-        files=tuple(container.labels.get(labels.CONFIG_FILES, "").split(",")),
+        files=tuple(split_files(container.labels.get(labels.CONFIG_FILES, ""))),
         directory=container.labels.get(labels.WORKING_DIR, ""),
         addresses={name: one["IPAddress"] for name, one in attrs["NetworkSettings"]["Networks"].items()},
         exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),

@@ -1,5 +1,6 @@
 """The version of Docker Compose: it takes 70 ms to tell, so it is asked while Python imports a command."""
 
+import re
 import subprocess
 from functools import cache
 
@@ -33,7 +34,7 @@ def version() -> str:
         raise LabError(
             "docker compose is not installed", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
         )
-    if numbers(answer) < NEEDED:
+    if is_older(answer, NEEDED):
         raise LabError(
             f"docker compose is {answer}",
             "2.24 or newer (configs with content, include); the lab never replaces it",
@@ -54,7 +55,12 @@ def _answer() -> str:
     return said.strip() if process.returncode == 0 else ""
 
 
-def numbers(version: str) -> tuple[int, int]:
-    """Return the first two numbers of a version of Docker's."""
-    major, minor, *_ = version.lstrip("v").split("+")[0].split("-")[0].split(".")
-    return int(major), int(minor)
+def is_older(version: str, needed: tuple[int, ...]) -> bool:
+    """Return whether a version of Docker's is older; False for one without numbers, such as that of an own build."""
+    return () < numbers(version) < needed
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the first two or three numbers of a version of Docker's; none if it does not begin with two."""
+    found = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return tuple(int(each) for each in found.groups() if each) if found else ()

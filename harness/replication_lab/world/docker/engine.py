@@ -41,7 +41,7 @@ def client() -> Client:
     except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
     _refuse_kind(version)
-    if compose_version.numbers(version["Version"]) < NEEDED:
+    if compose_version.is_older(version["Version"], NEEDED):
         raise LabError(
             f"the Docker engine is version {version['Version']}",
             f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
@@ -126,13 +126,19 @@ def is_running() -> bool:
 
 def stop() -> bool:
     """Stop the engine if the lab itself started it and no container runs on it; return whether it did."""
-    if not PID.exists() or _runs_containers():
+    if not PID.exists() or not _is_own(number := int(PID.read_text())) or _runs_containers():
         return False
-    number = int(PID.read_text())
     run_as_root(["kill", str(number)])
     wait_until(lambda: not psutil.pid_exists(number), "the Docker engine to stop", 30, hint=f"tail {LOG}")
     client.cache_clear()
     return True
+
+
+def _is_own(number: int) -> bool:
+    """Return whether the process of that number is the engine that the lab started: the number may be another's now."""
+    with suppress(psutil.Error):
+        return str(PID) in psutil.Process(number).cmdline()
+    return False
 
 
 def _runs_containers() -> bool:

@@ -5,16 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from docker.errors import APIError, DockerException, ImageNotFound
-from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, installing, lock
+from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 
@@ -111,8 +111,12 @@ def is_current(name: str) -> bool:
         image = engine.client().images.get(PREFIX + name)
     except ImageNotFound:
         return False
-    is_foreign = image.attrs.get("Architecture", engine.processor()) != engine.processor()
-    return not is_foreign and image.labels.get(RECIPE) == bake_file.digest(name)
+    return fits(name, image.attrs.get("Architecture", engine.processor()), image.labels)
+
+
+def fits(name: str, processor_: str, labels: Mapping[str, str]) -> bool:
+    """Return whether an image is for the engine's processor, and its label says that it has the current recipe."""
+    return processor_ == engine.processor() and labels.get(RECIPE) == bake_file.digest(name)
 
 
 def published(name: str) -> list[str]:
@@ -226,12 +230,13 @@ def _last_lines(text: str, count: int = 15) -> str:
 
 def all_tags() -> list[str]:
     """Return the names of the lab's images in the engine, with those under which they were pulled."""
-    return sorted({tag for image in engine.client().images.list() for tag in image.tags if _is_own(image.labels, tag)})
+    found = engine.client().api.images()
+    return sorted({tag for image in found for tag in image["RepoTags"] or () if _is_own(image["Labels"] or {}, tag)})
 
 
 def _is_own(labels: dict[str, str], tag: str) -> bool:
-    recipe = labels.get(RECIPE)
-    return tag.startswith(PREFIX) or (recipe is not None and f":{recipe}-" in tag)
+    recipe = labels.get(RECIPE, "")
+    return tag.startswith(PREFIX) or (re.fullmatch(r"[0-9a-f]{16}", recipe) is not None and f":{recipe}-" in tag)
 
 
 def remove_all() -> list[str]:

@@ -1,8 +1,9 @@
 """A running lab: a Compose project with its containers by service, its servers and its links."""
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,21 +13,25 @@ from docker.models.containers import Container
 from replication_lab.model.option_file import Option
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
+from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.namespace import Beside, Guest, Namespace
 from replication_lab.world.docker.packet_loss import PacketRules
 from replication_lab.world.docker.service import Node, Service, seconds_of
-from replication_lab.world.files import write_whole
+from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.signals import note_removal
 from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
 # The account of applications, and their database.
 USER = "lab"
+# The variable with the password of each account: in a lab's settings, then in the environment of its servers.
+PASSWORDS = {USER: "LAB_PASSWORD", "root": "LAB_ROOT_PASSWORD", "replicator": "LAB_REPLICATOR_PASSWORD"}
 DATABASE = "lab"
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
@@ -50,7 +55,8 @@ class Lab:
     name: str
     topology: Topology
     engine: str
-    password: str
+    # Of the accounts that the lab made, by user.
+    passwords: Mapping[str, str] = field(repr=False, hash=False)
     # What starts its virtual machines, if the topology has any.
     launcher: str = ""
     # Whether `Node.set_clock` moves its servers' time.
@@ -63,24 +69,24 @@ class Lab:
 
     @property
     def env_file(self) -> Path:
-        return leftovers.STATE / f"{self.name}.env"
+        return lab_files.file_of(self.name, lab_files.SETTINGS)
 
     @property
     def state_file(self) -> Path:
-        return leftovers.STATE / f"{self.name}.json"
+        return lab_files.file_of(self.name, lab_files.STATE)
 
     @property
     def servers_file(self) -> Path:
-        return leftovers.STATE / f"{self.name}.servers.yaml"
+        return lab_files.file_of(self.name, ".servers.yaml")
 
     @property
     def overlay_file(self) -> Path:
-        return leftovers.STATE / f"{self.name}.storage.yaml"
+        return lab_files.file_of(self.name, ".storage.yaml")
 
     @cached_property
     def containers(self) -> dict[str, Container]:
         """The lab's containers by service, cached at the first access."""
-        return {container.labels[labels.SERVICE]: container for container in labels.containers(self.name)}
+        return {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(self.name)}
 
     @cached_property
     def toxiproxy(self) -> Toxiproxy:
@@ -134,11 +140,11 @@ class Lab:
 
     def application(self, _node: str) -> tuple[str, str]:
         """Return the user and the password with which applications use a node."""
-        return USER, self.password
+        return USER, self.passwords[USER]
 
     def administrator(self, _node: str) -> tuple[str, str]:
         """Return the user and the password of a node's administrator."""
-        return "root", self.password
+        return "root", self.passwords["root"]
 
     def database(self, _node: str) -> str:
         """Return the default database of clients on a node; an empty string if there is none."""
@@ -254,8 +260,8 @@ class Lab:
     def state(self) -> State | None:
         """Return what was saved when the lab came up; None if it never did."""
         try:
-            return msgspec.json.decode(self.state_file.read_bytes(), type=State)
-        except (OSError, msgspec.DecodeError):
+            return msgspec.json.decode(read_own(self.state_file) or b"", type=State)
+        except msgspec.DecodeError:
             return None
 
     def save_state(
@@ -267,19 +273,25 @@ class Lab:
 
     def is_own(self) -> bool:
         """Return whether this process started the lab."""
-        return leftovers.owner() in self._owners()
+        return owners.owner() in self.owners
 
     def is_in_use(self) -> bool:
         """Return whether the process that started it still runs: a run or a test then uses it; do not remove it."""
-        return any(map(leftovers.is_alive, self._owners()))
+        return any(map(owners.is_alive, self.owners))
 
-    def _owners(self) -> set[str]:
-        """Return the processes that started its containers."""
-        return {container.labels[labels.LABEL] for container in self.containers.values()}
+    def is_idle(self) -> bool:
+        """Return whether it is this checkout's, and the processes that started it are known to have ended."""
+        return all(map(owners.is_left, self.owners))
+
+    @property
+    def owners(self) -> set[str]:
+        """The processes that started its containers, as marks."""
+        return {container.labels.get(labels.LABEL, "") for container in self.containers.values()}
 
     def down(self) -> None:
         """Remove everything of this lab. Its data are removed too, so nothing is shut down cleanly."""
         leftovers.remove(self.name)
+        note_removal(self.name)
 
 
 def _cpus() -> list[int]:

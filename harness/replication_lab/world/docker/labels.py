@@ -1,14 +1,23 @@
-"""The labels that mark everything of a lab, to find it again; some are Compose's own."""
+"""The labels that mark everything of a lab, to find it again; some are Compose's own.
+
+A label is a name and never a path or an instruction: an image can bring labels of any content with it.
+"""
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docker.models.containers import Container
 
+from replication_lab.model.attachment import LABEL as ATTACHED
+from replication_lab.model.attachment import OWNER as ATTACHED_BY
+from replication_lab.model.lab_request import NAME
 from replication_lab.world.docker import engine as docker_engine
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+# Compose gives it to containers; its images have only the name of the project.
+HASH = "com.docker.compose.config-hash"
 PART = "replication-lab.part"
 CONFIG_FILES = "com.docker.compose.project.config_files"
 WORKING_DIR = "com.docker.compose.project.working_dir"
@@ -43,10 +52,61 @@ def _listed(project: str) -> list[dict[str, Any]]:
 
 def containers(project: str | None = None) -> list[Container]:
     """Return the containers of one project, or of all labs, running or not."""
-    marks = [LABEL, f"{PROJECT}={project}" if project else PROJECT]
-    return docker_engine.client().containers.list(all=True, filters={"label": marks}, ignore_removed=True)
+    return listed(LABEL, f"{PROJECT}={project}" if project else PROJECT)
 
 
-def compose_files() -> set[str]:
-    """Return the Compose files that the containers of all labs were started from."""
-    return {file for one in containers() for file in one.labels.get(CONFIG_FILES, "").split(",")}
+def listed(mark: str, *marks: str) -> list[Container]:
+    """Return the containers with these labels and a valid project, that do not have the first one from their image."""
+    found = [one for one in _with(mark, *marks) if project_of(one.labels)]
+    images = docker_engine.client().api.images(all=True, filters={"label": mark}) if found else []
+    given = {each["Id"]: (each["Labels"] or {}).get(mark) for each in images}
+    return [one for one in found if one.labels.get(mark) != given.get(one.attrs.get("Image"))]
+
+
+def _with(*marks: str) -> list[Container]:
+    client = docker_engine.client()
+    return client.containers.list(all=True, filters={"label": list(marks)}, ignore_removed=True)
+
+
+def of_beside(project: str, model: Container, service: str) -> dict[str, str]:
+    """Return the labels of another service of a project: the owner of one of its containers, and none of its image."""
+    kept = (LABEL,) if LABEL in model.labels else (ATTACHED, ATTACHED_BY, HASH)
+    return {PROJECT: project, SERVICE: service, **{key: model.labels.get(key, "") for key in kept}}
+
+
+def names_in(project: str) -> list[str]:
+    """Return the names of all containers with the label of a project, whatever it is."""
+    return sorted(str(one.name) for one in _with(f"{PROJECT}={project}"))
+
+
+def strangers() -> list[str]:
+    """Return the names of containers with a label of the lab's that are of no lab: an image's, or without a project."""
+    known = {one.id for mark in (LABEL, ATTACHED) for one in listed(mark)}
+    return sorted({str(one.name) for mark in (LABEL, ATTACHED) for one in _with(mark) if one.id not in known})
+
+
+def project_of(labels: Mapping[str, str] | None) -> str:
+    """Return the project that labels name; an empty string if there is none of a valid name."""
+    name = (labels or {}).get(PROJECT, "")
+    return name if NAME.fullmatch(name) else ""
+
+
+def owners() -> dict[str, set[str]]:
+    """Return the owners of all that has a lab's label, by project: of containers, networks and volumes."""
+    found: dict[str, set[str]] = {}
+    for each in _all_labels():
+        if name := project_of(each):
+            found.setdefault(name, set()).add(each.get(LABEL, ""))
+    return found
+
+
+def _all_labels() -> Iterator[Mapping[str, str]]:
+    yield from (one.labels for one in containers())
+    client, only = docker_engine.client(), {"label": LABEL}
+    for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
+        yield thing.attrs.get("Labels") or {}
+
+
+def compose_files() -> list[str]:
+    """Return the labels in which Compose names the files of containers with a lab's label, whatever they are."""
+    return [one.labels.get(CONFIG_FILES, "") for one in _with(LABEL)]

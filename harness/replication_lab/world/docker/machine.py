@@ -12,10 +12,14 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.errors import LabError
-from replication_lab.world.docker import engine
+from replication_lab.world.docker import compose_version, engine
 
 DESKTOP = "Docker Desktop"
 ROOTLESS = "name=rootless"
+# The first engine that drops a neighbour's packets to ports published on 127.0.0.1, and the versions in which a reload
+# of firewalld removed the rules for it.
+LOOPBACK_ONLY = (28, 0, 0)
+LOST_AT_RELOAD = ((28, 2, 0), (28, 3, 3))
 HERE = ("unix://", "npipe://", "tcp://localhost", "tcp://127.0.0.1")
 
 
@@ -27,6 +31,7 @@ class EngineMachine(msgspec.Struct, frozen=True):
     cpus: int
     memory_mib: int
     kernel: str
+    version: str = ""
     rootless: bool = False
     elsewhere: str = ""
 
@@ -45,6 +50,7 @@ def facts_of(info: Mapping[str, Any], processor: str) -> EngineMachine:
         cpus=info.get("NCPU", 0),
         memory_mib=info.get("MemTotal", 0) >> 20,
         kernel=info.get("KernelVersion", ""),
+        version=info.get("ServerVersion", ""),
         rootless=ROOTLESS in (info.get("SecurityOptions") or []),
     )
     return msgspec.structs.replace(found, elsewhere=_elsewhere(found))
@@ -61,6 +67,29 @@ def _elsewhere(found: EngineMachine) -> str:
     if found.kernel and found.kernel != platform.release():
         return f"the engine's kernel is {found.kernel}, this machine's is {platform.release()}"
     return ""
+
+
+def reached_by_neighbours(found: EngineMachine) -> str:
+    """Return why other machines may reach ports that are published on 127.0.0.1; empty if they cannot.
+
+    They send packets for a container to the engine's machine, which passes them on. A rootless engine and that of
+    Docker Desktop have a network of their own, to which no neighbour can send.
+    """
+    version = compose_version.numbers(found.version)
+    if found.rootless or found.system == DESKTOP or _is_near_without_linux():
+        return ""
+    if not version:
+        return f"unknown for an engine of version {found.version or 'unknown'}"
+    if version < LOOPBACK_ONLY:
+        return f"Docker {found.version} lets machines of the same network segment reach ports published on 127.0.0.1"
+    if LOST_AT_RELOAD[0] <= version < LOST_AT_RELOAD[1]:
+        return f"after a reload of firewalld, Docker {found.version} lets other machines reach ports of 127.0.0.1"
+    return ""
+
+
+def _is_near_without_linux() -> bool:
+    """Return whether this machine's system needs a virtual machine for an engine, and the engine is no other host's."""
+    return platform.system() != "Linux" and os.environ.get("DOCKER_HOST", HERE[0]).startswith(HERE)
 
 
 def refuse_rootless(what: str) -> None:

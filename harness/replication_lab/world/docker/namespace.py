@@ -104,7 +104,7 @@ class Beside:
                 entrypoint=["bash", "-c", beside.WAIT],
                 command=[],
                 name=name,
-                labels={**network.labels, labels.SERVICE: self.service, STARTED: since},
+                labels={**labels.of_beside(self._lab.name, network, self.service), STARTED: since},
                 network_mode=f"container:{network.id}",
                 healthcheck={"test": ["NONE"]},
                 **_POWERS,

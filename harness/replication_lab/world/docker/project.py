@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from docker.models.containers import Container
 
@@ -15,13 +16,13 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.server_name import text_of_nodes
 from replication_lab.model.server_version import parse_version
-from replication_lab.world import catalogue
+from replication_lab.model.topology import Topology
+from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
-from replication_lab.world.docker.lab import DEATH_LINES, Lab
-from replication_lab.world.docker.leftovers import owner
+from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
@@ -36,6 +37,10 @@ NOT_REPLICATING = re.compile(
     re.DOTALL,
 )
 STATE_TRANSFERS = ("mariabackup", "rsync")
+# In a lab's settings: the Compose file of its topology.
+TOPOLOGY = "LAB_TOPOLOGY"
+# The files in the label of Compose, which puts commas between them.
+FILE_NAMES = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.yaml(?=,|$)")
 
 
 def start(asked: LabRequest) -> Lab:
@@ -43,8 +48,9 @@ def start(asked: LabRequest) -> Lab:
 
     `asked` must name the backends of its storage: `auto` is not resolved here.
     """
-    name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
-    lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
+    name, topology = asked.name, asked.topology
+    passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
+    lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
     if differing := mixed.overlay(topology, asked.engine):
@@ -97,7 +103,7 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    kept = dict(line.split("=", 1) for line in lab.env_file.read_text().splitlines())
+    kept = lab_files.settings(lab.name)
     own = [catalogue.compose_file(lab.topology.name), lab.servers_file]
     files = tuple(file for file in (*own, overlay) if file.exists())
     try:
@@ -150,7 +156,9 @@ def check_state_transfer() -> None:
 
 
 def _environment(lab: Lab) -> str:
-    return "".join(f"{key}={value}\n" for key, value in _settings(lab).items())
+    # The file of the topology is for the lab itself: it never opens one because a label names it.
+    settings = {**_settings(lab), TOPOLOGY: quote(str(catalogue.compose_file(lab.topology.name)))}
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 @contextmanager
@@ -168,8 +176,14 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def refuse_old_data(name: str) -> None:
-    """Refuse to start on volumes of an earlier lab of that name: their accounts have another password."""
+def refuse_taken(name: str) -> None:
+    """Refuse a name of which something exists: a project that is no lab, or volumes with another password."""
+    if there := labels.names_in(name):
+        raise LabError(
+            f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
+            "the name of no other project",
+            f"another --lab; to see it: docker compose --project-name {name} ps --all",
+        )
     only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
     old = [volume.name for volume in docker_engine.client().volumes.list(filters=only)]
     if old:
@@ -191,8 +205,8 @@ def _settings(lab: Lab) -> dict[str, str]:
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
         **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
-        "LAB_PASSWORD": lab.password,
-        "LAB_OWNER": owner(),
+        **{PASSWORDS[user]: password for user, password in lab.passwords.items()},
+        "LAB_OWNER": owners.owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
     }
@@ -241,48 +255,94 @@ def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) 
 
 
 def find(name: str | None = None) -> Lab:
-    """Return the running lab of that name, or the only one; LabError if there is none, or several to choose from."""
+    """Return the running lab of that name, or this user's only one; LabError if there is none, or several."""
     labs = all_labs()
     if name:
         if name not in labs:
-            raise LabError(f"no lab {name!r} is running", ", ".join(labs) or "a running lab", "./lab up")
+            raise LabError(
+                f"no lab {name!r} is running{_why_not(name)}", ", ".join(labs) or "a running lab", "./lab up"
+            )
         return labs[name]
-    if not labs:
+    mine = {each: lab for each, lab in labs.items() if not any(map(owners.other_user, lab.owners))}
+    if not mine:
         raise LabError("no lab is running", "a running lab", "./lab up")
-    if len(labs) > 1:
-        raise LabError(f"{len(labs)} labs are running", f"--lab with one of {', '.join(labs)}", "./lab status")
-    return next(iter(labs.values()))
+    if len(mine) > 1:
+        raise LabError(f"{len(mine)} labs are running", f"--lab with one of {', '.join(mine)}", "./lab status")
+    return next(iter(mine.values()))
+
+
+def _why_not(name: str) -> str:
+    """Return why a name that labels have is not that of a lab here, in words; an empty string if none has it."""
+    if name in attachments.containers():
+        return f"; {name} was attached from another checkout, or its file in {lab_files.FOLDER} is lost"
+    return (
+        f"; {name} has containers, networks or volumes, but is not a lab that is known here"
+        if name in labels.owners()
+        else ""
+    )
 
 
 def all_labs() -> dict[str, Lab]:
     """Return all labs on this machine, by name, whose topology exists in this checkout."""
     found: dict[str, list[Container]] = {}
     for container in labels.containers():
-        found.setdefault(container.labels[labels.PROJECT], []).append(container)
+        found.setdefault(labels.project_of(container.labels), []).append(container)
     labs = {name: _lab_of(name, containers) for name, containers in sorted(found.items())}
-    labs |= {name: attached.lab_of(name, added) for name, added in sorted(attachments.containers().items())}
+    labs |= attached.labs()
     return {name: lab for name, lab in labs.items() if lab}
 
 
-def projects() -> set[str]:
-    """Return all Compose projects with containers of a lab, including those of checkouts with other topologies."""
-    return {container.labels[labels.PROJECT] for container in labels.containers()}
+def others() -> dict[str, str]:
+    """Return what has a lab's labels and is not removed unless its name is given, with the reason in words."""
+    found = {name: next(filter(None, map(owners.described, marks)), "") for name, marks in labels.owners().items()}
+    elsewhere = attachments.containers().keys() - attached.labs().keys()
+    found |= {name: "attached from another checkout, and restored by `lab detach` there" for name in elsewhere}
+    return {name: why for name, why in sorted(found.items()) if why}
+
+
+def others_shown() -> str:
+    return ", ".join(f"{name} ({why})" for name, why in others().items())
 
 
 def _lab_of(name: str, containers: list[Container]) -> Lab | None:
+    """Return the lab of these containers; None if their labels are not those of a lab that is known here."""
     # A container that copies a volume is not created by Compose, and lacks some of its labels.
-    node = next((one for one in containers if labels.ENGINE_LABEL in one.labels), None)
-    if node is None:
+    nodes = {
+        one.labels[labels.SERVICE]: one
+        for one in containers
+        if labels.SERVICE in one.labels and one.labels.get(labels.ENGINE_LABEL) in catalogue.engines()
+    }
+    known = _topology(name, next(iter(nodes.values()))) if nodes else None
+    passwords = next(filter(None, map(_passwords, nodes.values())), None)
+    if known is None or passwords is None:
         return None
-    known = catalogue.topology_of(Path(node.labels[labels.CONFIG_FILES].partition(",")[0]))
-    if known is None:
-        return None
-    variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
-    nodes = {one.labels[labels.SERVICE]: one for one in containers if labels.ENGINE_LABEL in one.labels}
     running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
-    lab = Lab(name, known, text_of_nodes(running), variables["MYSQL_ROOT_PASSWORD"])
-    lab.__dict__["containers"] = {container.labels[labels.SERVICE]: container for container in containers}
+    lab = Lab(name, known, text_of_nodes(running), passwords)
+    lab.__dict__["containers"] = {container.labels.get(labels.SERVICE, ""): container for container in containers}
     return lab
+
+
+def _topology(name: str, node: Container) -> Topology | None:
+    """Return a lab's topology: of the file that it was started with here, else the one of that name in this checkout.
+
+    The label of Compose tells only a name: a file that it names is not opened.
+    """
+    if file := lab_files.settings(name).get(TOPOLOGY):
+        return catalogue.topology_of(Path(unquote(file)))
+    named = FILE_NAMES.findall(node.labels.get(labels.CONFIG_FILES, ""))
+    stem = next((each for each in named if each in catalogue.topologies()), None)
+    return catalogue.topology(stem) if stem else None
+
+
+def _passwords(node: Container) -> dict[str, str]:
+    """Return the passwords of a lab's accounts from a server's environment; an older version's are all root's.
+
+    Empty if it has none of root's.
+    """
+    entries: list[str] = node.attrs["Config"].get("Env") or []
+    variables = dict(entry.partition("=")[::2] for entry in entries)
+    root = variables.get("MYSQL_ROOT_PASSWORD", "")
+    return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()} if root else {}
 
 
 def _server_of(node: Container) -> str:

@@ -1,11 +1,13 @@
 """The user's own image registry: fetch images built before from it, and publish them there.
 
 An image's tag in the registry has the digest of its recipe and its processor, so an image of another recipe or for
-another processor is never taken for the one that is needed.
+another processor is never taken for the one that is needed. Whoever can push there can still put another image under
+the tag. With a file of digests, as `lab images build --push` prints them, only those images are pulled.
 """
 
 import os
 import re
+from pathlib import Path
 
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.images import Image
@@ -13,7 +15,8 @@ from docker.models.images import Image
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker import bake_file, engine
 
-VARIABLE = "LAB_IMAGES"
+VARIABLE, DIGESTS = "LAB_IMAGES", "LAB_IMAGES_DIGESTS"
+_PINNED = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 _PREFIX = re.compile(r"[a-z0-9.-]+(:\d+)?(/[a-z0-9._-]+)*")
 
 
@@ -43,20 +46,41 @@ def reference(prefix_: str, name: str) -> tuple[str, str]:
 def fetched(name: str) -> Image | str:
     """Return an image of the current recipe from the registry of LAB_IMAGES, or the reason why there is none."""
     repository, tag = reference(prefix(), name)
+    wanted = f"{repository}:{tag}"
+    digest = _digest(wanted)
+    if digest == "":
+        return f"{os.environ[DIGESTS]} has no digest of {wanted}"
     try:
-        image = engine.client().images.pull(repository, tag)
+        image = engine.client().images.pull(repository, digest or tag)
+        # What is pulled by its digest has no tag, and `lab clean --images` finds images by their tags.
+        image.tag(repository, tag)
     except (NotFound, APIError, DockerException) as error:
-        return f"{repository}:{tag} cannot be pulled: {getattr(error, 'explanation', '') or error}"
+        return f"{wanted} cannot be pulled: {getattr(error, 'explanation', '') or error}"
     if (found := image.labels.get(bake_file.RECIPE, "none")) != bake_file.digest(name):
-        engine.client().images.remove(f"{repository}:{tag}")
-        return f"{repository}:{tag} has the recipe {found}, this checkout {bake_file.digest(name)}"
+        engine.client().images.remove(wanted)
+        return f"{wanted} has the recipe {found}, this checkout {bake_file.digest(name)}"
     return image
 
 
+def _digest(wanted: str) -> str | None:
+    """Return the digest that the file of LAB_IMAGES_DIGESTS has for an image, "" if none; None without such a file."""
+    if not (path := os.environ.get(DIGESTS)):
+        return None
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError as error:
+        raise LabError(
+            f"{DIGESTS} is {path}, which cannot be read: {error.strerror}", "what `lab images build --push` printed"
+        ) from error
+    found = dict(line.strip().split("@", 1) for line in lines if _PINNED.fullmatch(line.strip()))
+    return found.get(wanted, "")
+
+
 def publish(image: Image, name: str, prefix_: str) -> str:
-    """Push an image; return its name in the registry. Raise LabError with the registry's message if that fails."""
+    """Push an image; return its name and digest in the registry, or raise LabError with the registry's message."""
     repository, tag = reference(prefix_, name)
     image.tag(repository, tag)
+    digest = ""
     try:
         for line in engine.client().images.push(repository, tag, stream=True, decode=True):
             if "error" in line:
@@ -65,7 +89,8 @@ def publish(image: Image, name: str, prefix_: str) -> str:
                     "a registry that answers and accepts it",
                     f"docker login {repository.partition('/')[0]}",
                 )
+            digest = line.get("aux", {}).get("Digest", digest)
     finally:
         # The image keeps its own name here; the registry's is only for the push.
         engine.client().images.remove(f"{repository}:{tag}")
-    return f"{repository}:{tag}"
+    return f"{repository}:{tag}@{digest}"

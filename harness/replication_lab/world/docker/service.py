@@ -1,10 +1,11 @@
 """One service of a lab: its container and the actions on it. A node is a service that runs a database server."""
 
+import codecs
 import io
 import socket
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from replication_lab.world.mysql.server import Server
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
-STOP_SECONDS = 30
+STOP_SECONDS, SOON_SECONDS = 30, 2
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
 
@@ -201,6 +202,11 @@ class Service:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
 
+    def follow_logs(self, lines: int | Literal["all"]) -> Iterator[str]:
+        """Yield the last lines of a container's log, then new ones as they come, until the container ends."""
+        chunks = self.container.logs(tail=lines, stream=True, follow=True)
+        yield from codecs.iterdecode(chunks, "utf-8", errors="replace")
+
     def logs_since_start(self) -> str:
         """Return a container's log since it was last started."""
         began = datetime.fromisoformat(self.started_at()).timestamp()
@@ -249,7 +255,7 @@ class Node(Service):
         """Return its server, the same object for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
-            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
+            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.passwords)
         return self.lab.servers[self.name]
 
     def answers(self) -> bool:
@@ -259,10 +265,18 @@ class Node(Service):
         except LabError:
             return False
 
+    def answers_soon(self) -> bool:
+        """Return whether its container runs and its server answers within SOON_SECONDS; a frozen one does not."""
+        if self.state()[0] != "running":
+            return False
+        with suppress(LabError), closing(self.server().within(SOON_SECONDS)) as server:
+            return bool(server.version())
+        return False
+
     @property
     def dialect(self) -> Dialect:
         """The dialect of the engine whose files it was started with; the start verified it by the server's version."""
-        return dialects()[catalogue.engine(self.container.labels[ENGINE_LABEL]).dialect]
+        return dialects()[catalogue.engine(self.container.labels.get(ENGINE_LABEL, "")).dialect]
 
     def set_clock(self, seconds: int) -> None:
         """Set a server's clock this many seconds ahead, within about a second; only in a lab with movable clocks."""

@@ -8,7 +8,7 @@ from docker.models.containers import Container
 from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
-from replication_lab.world import signals
+from replication_lab.world import owners, signals
 from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
 from replication_lab.world.docker import engine, leftovers
 from replication_lab.world.docker.lab import Lab
@@ -60,7 +60,7 @@ def _start_copying(lab: Lab, name: str, old: str, new: str) -> Container:
         network_disabled=True,
         cap_drop=["ALL"],
         cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
-        labels={LABEL: leftovers.owner(), PROJECT: lab.name, SERVICE: "copy"},
+        labels={LABEL: owners.owner(), PROJECT: lab.name, SERVICE: "copy"},
         volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
     )
 

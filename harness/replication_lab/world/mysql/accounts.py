@@ -1,7 +1,11 @@
 """The account of a server that the lab did not start: given as a DSN, or in the environment of its container."""
 
+import os
+import shlex
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pymysql
@@ -10,7 +14,10 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.server_version import Version, parse_version
 from replication_lab.world.mysql import tls
 
-FORM = "NODE=mysql://USER:PASSWORD@"
+ACCOUNT = "mysql://USER:PASSWORD@"
+# The origin of an account that is an argument, which every user of the host can read.
+AS_TYPED = "--dsn"
+FORM = f"NODE=@FILE, with {ACCOUNT} in FILE"
 # The variables of the vendors' images that hold a password, each with its user's; of equal right, the first wins.
 PASSWORDS = (
     ("MARIADB_ROOT_PASSWORD", "root", ""),
@@ -33,16 +40,40 @@ class Account:
 
 
 def parse_dsn(text: str) -> tuple[str, Account]:
-    """Return the node and the account of NODE=mysql://USER:PASSWORD@…. Raise LabError, without the password."""
+    """Return the node and the account of NODE=mysql://USER:PASSWORD@… or NODE=@FILE; LabError without the password."""
     node, _, dsn = text.partition("=")
+    file = dsn.removeprefix("@") if dsn.startswith("@") else ""
+    account = _account(_content(Path(file).expanduser()) if file else dsn, file or AS_TYPED)
+    if not node or not account:
+        # Without the text: it may hold a password.
+        found = f"{file} has no account" if file else "the value of --dsn is not an account"
+        raise LabError(found, f"--dsn {FORM}", "--dsn db=@FILE")
+    return node, account
+
+
+def _content(file: Path) -> str:
+    try:
+        with file.open(errors="replace") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            if mode & 0o077:
+                raise LabError(
+                    f"{file} can be used by other users of this host (mode {mode:04o})",
+                    "a file that only its owner can read",
+                    f"chmod 600 {shlex.quote(str(file))}",
+                )
+            return opened.read().strip()
+    except OSError as error:
+        raise LabError(f"{file} cannot be read: {error.strerror}", f"a file with {ACCOUNT}", f"ls -l {file}") from error
+
+
+def _account(dsn: str, origin: str) -> Account | None:
     try:
         found = urlsplit(dsn)
     except ValueError:
         found = urlsplit("")
-    if not node or found.scheme not in ("mysql", "mariadb") or not found.username:
-        # Without the text: it may hold a password.
-        raise LabError("the value of --dsn is not an account", f"{FORM}…", "--dsn db=mysql://root:PASSWORD@")
-    return node, Account(unquote(found.username), unquote(found.password or ""), "--dsn")
+    if found.scheme not in ("mysql", "mariadb") or not found.username:
+        return None
+    return Account(unquote(found.username), unquote(found.password or ""), origin)
 
 
 def from_environment(found: Mapping[str, str], text_of: Callable[[str], str]) -> Iterator[Account]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from replication_lab.model import gtid
 from replication_lab.model.errors import LabError
+from replication_lab.model.mysql_errors import SYNTAX_ERROR, code_of
 from replication_lab.world.mysql.server import Server
 
 
@@ -40,8 +41,8 @@ class BinaryLog:
             try:
                 self.server.execute(statement)
                 break
-            except LabError:
-                # The two spellings of different versions.
-                if number == len(self.server.dialect.reset):
+            except LabError as error:
+                # The two spellings of different versions: the other one only if this one is unknown, and did nothing.
+                if number == len(self.server.dialect.reset) or code_of(error.__cause__) != SYNTAX_ERROR:
                     raise
         self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.reset_gtids_to))

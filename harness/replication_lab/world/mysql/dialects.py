@@ -23,6 +23,8 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     received_place: str
     applied_file: str
     applied_place: str
+    # Empty on a server without GTIDs.
+    received_gtids: str = ""
 
 
 class RedoNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +51,10 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: str
     wait_for_position: str
     stop_applier: str
+    start_applier: str
+    # What comes before `start_applier` if both threads are stopped, on a server that deletes its relay log then.
+    keep_relay_log: str = ""
+    counts_parts: bool = False
     # A position as a file and a place in it, for a server without GTIDs; the statements of different versions.
     file_position: list[str] = []
     wait_for_file: str = ""

@@ -68,6 +68,11 @@ class GaleraNode:
         parts = (part.partition("=") for part in text.split(";") if part.strip())
         return {name.strip(): value.strip() for name, _, value in parts}
 
+    def stored_bytes(self) -> int:
+        """Return the size of this node's tables of InnoDB, as its statistics estimate it."""
+        stored = "SELECT SUM(DATA_LENGTH) FROM information_schema.TABLES WHERE ENGINE = 'InnoDB'"
+        return int(self.server.value(stored) or 0)
+
     def wait_for_writesets(self) -> None:
         """Wait until this node has applied all writesets that its group had ordered before this call."""
         self.server.execute("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1")

@@ -4,13 +4,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from replication_lab.model import gtid
 from replication_lab.model.errors import LabError
-from replication_lab.world.clock import wait_until
-from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.clock import wait_until, wait_while_changing
 from replication_lab.world.mysql.server import Server
 
 # In the state of an applier that waits for its source.
 ALL_READ = "has read all relay log"
+# How long an applier is waited for: in all, and while what it has left to apply stays the same.
+APPLY_SECONDS, STILL_SECONDS = 60, 5
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,27 @@ class Progress:
     def behind(self) -> bool:
         """Whether the applier has work: a part of a transaction that is still arriving is received, and no work yet."""
         return self.applied < self.received and ALL_READ not in self.state
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What a replica has received and not applied: the transactions, why, and the statements that let it apply them.
+
+    A server without GTIDs does not tell which transactions. `moves` tells whether the applier is at work.
+    """
+
+    missing: dict[str, gtid.Ranges]
+    why: str
+    statements: tuple[str, ...] = ()
+    moves: bool = False
+
+    def __str__(self) -> str:
+        state = " received and not applied"
+        return self.why + (gtid.words(self.missing, state) if self.missing else f"transactions{state}")
+
+    def remedy(self, server: str) -> str:
+        """Return the commands that let the replica apply it; an empty string if none is known."""
+        return "; ".join(f'./lab sql {server} -e "{statement}"' for statement in self.statements)
 
 
 @dataclass(frozen=True)
@@ -97,16 +120,76 @@ class Replica:
         others = [row for row in rows if "waiting for" not in (row["STATE"] or "").lower() or "relay" in row["STATE"]]
         return next(iter(appliers or others), {})
 
-    def has_applied_all(self) -> bool:
-        """Return whether the applier has applied all that the IO thread received (dialects differ in reporting it)."""
+    def receives(self) -> bool:
+        """Return whether the receiver runs; it may be waiting for its source."""
+        return self._status_row().get(self.server.dialect.columns.io, "No") != "No"
+
+    def received(self) -> str:
+        """Return the GTIDs of the whole transactions that the receiver has written to the relay log."""
+        return self._received(self._status_row())
+
+    def _received(self, row: dict[str, Any]) -> str:
+        dialect = self.server.dialect
+        if dialect.counts_parts and self._has_read_all(row):
+            # If the connection ended within a transaction, its GTID was received and the rest never will be.
+            return ""
+        return str(row.get(dialect.columns.received_gtids) or "").replace("\n", "")
+
+    def backlog(self, kept: str = "") -> Backlog | None:
+        """Return what was received and is not applied; None if there is nothing.
+
+        `kept` are GTIDs that were received before, and whose relay log may be gone.
+        """
+        # First what was received: what is applied meanwhile must not count as missing.
         row = self._status_row()
-        if "Retrieved_Gtid_Set" in row and self.server.dialect is dialects()["mysql"]:
-            received, done = row["Retrieved_Gtid_Set"], row["Executed_Gtid_Set"]
-            return bool(self.server.value(f"SELECT GTID_SUBSET('{received}', '{done}')"))
-        received = (row["Master_Log_File"], row["Read_Master_Log_Pos"])
-        applied = (row["Relay_Master_Log_File"], row["Exec_Master_Log_Pos"])
+        received = self._received(row)
+        if not self.server.dialect.gtids:
+            return None if not row or self._has_read_all(row) else self._explained(row, {})
+        applied = self._applied()
+        held = gtid.beyond(received, applied)
+        missing = gtid.union(held, gtid.beyond(kept, applied))
+        if not missing:
+            return None
+        if held:
+            return self._explained(row, missing)
+        # A source that answers sends it again.
+        column = self.server.dialect.columns
+        comes = "Yes" == row.get(column.io) == row.get(column.sql)
+        return Backlog(missing, "the relay log was deleted; ", moves=comes)
+
+    def _applied(self) -> str:
+        dialect = self.server.dialect
+        return ",".join(str(self.server.value(asked) or "") for asked in (dialect.gtids, dialect.transactions))
+
+    def _explained(self, row: dict[str, Any], missing: dict[str, gtid.Ranges]) -> Backlog:
+        column, dialect = self.server.dialect.columns, self.server.dialect
+        if row[column.sql] == "Yes":
+            return Backlog(missing, "still applying: ", moves=True)
+        place = {"file": row.get("Relay_Log_File"), "place": row.get("Relay_Log_Pos")}
+        first = (dialect.keep_relay_log.format(**place),) if dialect.keep_relay_log and row[column.io] == "No" else ()
+        error = row.get(column.sql_error)
+        why = f"the applier stopped with the error {error!r}; " if error else "the applier is stopped; "
+        return Backlog(missing, why, (*first, dialect.start_applier))
+
+    def _has_read_all(self, row: dict[str, Any]) -> bool:
+        column = self.server.dialect.columns
+        received = (row.get(column.received_file), row.get(column.received_place))
+        applied = (row.get(column.applied_file), row.get(column.applied_place))
         # If the connection ended within a transaction, a part of it was received that will never be applied.
         return received == applied or ALL_READ in (row.get("Slave_SQL_Running_State") or "")
+
+    def settled(self, kept: str = "") -> Backlog | None:
+        """Return what is left to apply once nothing is, or the applier is stopped, or it makes no progress.
+
+        It only reads: threads, positions and relay logs stay as they are.
+        """
+
+        def look() -> tuple[bool, str]:
+            left, place = self.backlog(kept), self._status_row().get(self.server.dialect.columns.applied_place)
+            return not left or not left.moves, f"{left} {place}"
+
+        wait_while_changing(look, APPLY_SECONDS, STILL_SECONDS)
+        return self.backlog(kept)
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
         """Wait until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
@@ -143,26 +226,44 @@ class Replica:
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}", 30)
 
     def _drain(self) -> None:
-        """Apply what was received, then stop; if that does not finish, receive again as before."""
+        """Apply what was received, then stop; LabError, and nothing is changed, if that is not possible."""
+        self._refuse_backlog()
+        receives = self.receives()
         self.server.execute(self.server.dialect.stop_io)
-        name = self.server.name
         try:
-            wait_until(self.has_applied_all, f"{name} to have applied what it received", 60, hint=f"./lab sql {name}")
+            # Once more, for what came until the receiver stopped.
+            self._refuse_backlog()
         except BaseException:
             # Also after an interruption. Raise the reason why the wait ended, not the loss of the server that followed.
             with suppress(LabError):
-                self.server.execute(self.server.dialect.start_io)
+                if receives:
+                    self._receive_again()
             raise
         self.stop()
 
-    def stop_following(self) -> None:
-        """Apply what was received, and replicate from no source any more."""
-        self._drain()
+    def _refuse_backlog(self) -> None:
+        if left := self.settled():
+            name = self.server.name
+            raise LabError(f"{name}: {left}", "all that was received applied", left.remedy(name) or f"./lab sql {name}")
+
+    def _receive_again(self) -> None:
+        """Start the receiver, unless that would delete a relay log: MariaDB does that if both threads are stopped."""
+        left = self.backlog()
+        if not left or left.moves or not self.server.dialect.keep_relay_log:
+            self.server.execute(self.server.dialect.start_io)
+
+    def stop_following(self, lose: bool = False) -> None:
+        """Apply what was received, and replicate from no source any more; with `lose`, discard what is not applied."""
+        if lose:
+            self.stop()
+        else:
+            self._drain()
         self.server.execute(self.server.dialect.forget)
 
     def follow(self, host: str, port: int) -> None:
         """Replicate all transactions that this server lacks from the server at this address."""
-        self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=self.server.password))
+        password = self.server.passwords["replicator"]
+        self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=password))
         self.start()
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}:{port}", 30)
 

@@ -1,26 +1,83 @@
-"""Run the statements of a file one after another on a server."""
+"""Statements that a user gave, one after another on a server; what is known of the one that did not end well."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import pymysql
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.sql_text import Statement
-from replication_lab.world.mysql.server import Server
+from replication_lab.world import clock, signals
+from replication_lab.world.mysql.server import Connection, Server, failure
 
-# One statement may fill or index a large table.
-ANSWER_SECONDS = 600
+# One statement of a file may fill or index a large table.
+FILE_SECONDS = 600
+END_SECONDS = 2
+Rows = list[dict[str, Any]]
 
 
-def run(server: Server, file: str, statements: Iterable[Statement]) -> None:
-    """Run the statements in one session in the database lab. Raise LabError with the line of one that failed."""
-    with server.session(answer_seconds=ANSWER_SECONDS) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            try:
-                cursor.execute(statement.sql)
-            except pymysql.err.MySQLError as error:
-                raise LabError(
-                    f"{file} line {statement.line}: {server.name} refused `{statement.sql[:60]}`: {error}",
-                    "a statement that the server accepts",
-                    f"correct {file}",
-                ) from error
+def run(
+    server: Server,
+    found: Sequence[Statement],
+    name_of: Callable[[int, Statement], str],
+    seconds: float,
+    each: Callable[[Statement, Rows], None] = lambda _statement, _rows: None,
+    database: str = "lab",
+) -> None:
+    """Run statements in one session, each within `seconds`; `each` gets the rows of every one that was answered.
+
+    `name_of` returns the name of a statement, by its number from 1, for messages.
+    Raise LabError for the first that fails, and Stopped if this is interrupted: that ends the running statement.
+    """
+    done, running = 0, ""
+    with server.session(answer_seconds=seconds, database=database) as connection:
+        try:
+            for number, statement in enumerate(found, 1):
+                running = name_of(number, statement)
+                rows = _answer(connection, statement.sql)
+                done, running = number, ""
+                each(statement, rows)
+        except (pymysql.err.MySQLError, OSError) as error:
+            failed = failure(server.name, running, error, seconds)
+            failed.found += _before(done, len(found))
+            raise failed from error
+        except KeyboardInterrupt as stop:
+            with signals.signals_held():
+                said = _ended(server, connection.thread_id(), running) if running else "no statement was running"
+            raise signals.Stopped(str(stop), f"{said}{_before(done, len(found))}") from stop
+
+
+def run_file(server: Server, file: str, found: Sequence[Statement]) -> None:
+    """Run the statements of a file, each of which may take 10 minutes; an error has the file and the line."""
+    run(server, found, lambda _number, each: f"{file} line {each.line}, `{each.sql[:60]}`,", FILE_SECONDS)
+
+
+def _answer(connection: Connection, sql: str) -> Rows:
+    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def _before(done: int, all_: int) -> str:
+    return f"; statements run before: {done} of {all_}" if all_ > 1 else ""
+
+
+def _ended(server: Server, thread: int, running: str) -> str:
+    """End the statement of a session on the server, and return what became of it, in words."""
+    try:
+        with server.session(answer_seconds=END_SECONDS, database="") as other:
+            with suppress(pymysql.err.MySQLError):
+                # An error says that the session has ended.
+                _answer(other, f"KILL QUERY {thread}")
+            clock.wait_until(partial(_has_ended, other, thread), f"{running} to end", END_SECONDS)
+    except LabError:
+        end = f'./lab sql {server.name} -e "KILL {thread}"'
+        return f"{running} may still run on {server.name}, and its outcome is unknown; to end it: {end}"
+    return f"{running} was ended on {server.name} by KILL QUERY, and its outcome is unknown"
+
+
+def _has_ended(connection: Connection, thread: int) -> bool:
+    running = _answer(connection, "SHOW PROCESSLIST")
+    return all(row["Id"] != thread or row["Command"] != "Query" for row in running)

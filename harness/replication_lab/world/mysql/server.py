@@ -3,38 +3,46 @@
 import copy
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pymysql
 
 from replication_lab.model import mysql_errors
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, OutcomeUnknown
+from replication_lab.model.sql_text import only_reads
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import Dialect
 
 Connection = pymysql.Connection
 Cursor = pymysql.cursors.Cursor
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
+# A connection that was not used for longer is checked before the next statement: the server may have been restarted.
+IDLE_SECONDS = 0.5
 
 
 class Server:
-    """One database server by a published port; it connects on the first query, as root by default."""
+    """One database server by a published port; it connects on the first query, as root by default.
+
+    `passwords` has those of the accounts that are known there, by user.
+    """
 
     def __init__(
         self,
         name: str,
         address: tuple[str, int],
         dialect: Dialect,
-        password: str,
+        passwords: Mapping[str, str],
         *,
         user: str = "root",
         encrypted: bool = True,
     ):
         self.name, self.address, self.dialect = name, address, dialect
-        self.password, self._user, self._encrypted = password, user, encrypted
-        self._connection: pymysql.Connection | None = None
+        self.passwords, self._user, self._encrypted = passwords, user, encrypted
+        self._answer_seconds: float = ANSWER_SECONDS
+        self._connection: tls.Connection | None = None
+        self._answered = 0.0
         self._lock = threading.RLock()
 
     def connect(
@@ -42,7 +50,7 @@ class Server:
         address: tuple[str, int] | None = None,
         database: str | None = None,
         answer_seconds: float = ANSWER_SECONDS,
-    ) -> pymysql.Connection:
+    ) -> tls.Connection:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
@@ -52,16 +60,16 @@ class Server:
                 f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
             ) from error
 
-    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> pymysql.Connection:
+    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> tls.Connection:
         return tls.Connection(
             host=host,
             port=port,
             user=self._user,
-            password=self.password,
+            password=self.passwords[self._user],
             database=database,
             autocommit=True,
             ssl_disabled=not self._encrypted,
-            connect_timeout=CONNECT_SECONDS,
+            connect_timeout=min(CONNECT_SECONDS, answer_seconds),
             read_timeout=answer_seconds,
             write_timeout=answer_seconds,
         )
@@ -71,7 +79,7 @@ class Server:
 
         It connects without TLS, whose handshake a load of 256 clients on loopback would measure.
         """
-        return Server(self.name, self.address, self.dialect, self.password, user="lab", encrypted=False)
+        return Server(self.name, self.address, self.dialect, self.passwords, user="lab", encrypted=False)
 
     def at(self, address: tuple[str, int]) -> "Server":
         """Return the same server by another address, such as that of a link."""
@@ -83,40 +91,54 @@ class Server:
         """Return the same server with a connection of its own."""
         return self.at(self.address)
 
+    def within(self, seconds: float) -> "Server":
+        """Return the same server with a connection of its own, on which each answer has to come within this time."""
+        other = self.another()
+        other._answer_seconds = seconds
+        return other
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
-    def rows(self, sql: str) -> list[dict[str, Any]]:
-        """Return all rows of an answer, as dictionaries; LabError when the server does not answer or refuses."""
+    def run(self, sql: str) -> list[dict[str, Any]]:
+        """Send a statement once, and return all rows of its answer as dictionaries.
+
+        Raise LabError when the server does not answer or refuses; OutcomeUnknown if it may have had its effect.
+        """
         with self._lock:
+            connection = self._usable()
             try:
-                return self._ask(sql)
+                with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+                    cursor.execute(sql)
+                    rows = list(cursor.fetchall())
             except (pymysql.err.MySQLError, OSError) as error:
-                if not mysql_errors.is_lost(mysql_errors.code_of(error)):
-                    raise self._refusal(sql, error) from error
-                self.close()
-            try:
-                return self._ask(sql)
-            except (pymysql.err.MySQLError, OSError) as error:
-                self.close()
-                raise self._refusal(sql, error) from error
+                if mysql_errors.is_lost(mysql_errors.code_of(error)):
+                    self.close()
+                raise failure(self.name, f"`{sql[:100]}`", error, self._answer_seconds) from error
+            self._answered = time.monotonic()
+            return rows
 
-    def _ask(self, sql: str) -> list[dict[str, Any]]:
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Do the same for a statement of the lab's own; if its connection is lost and it only reads, send it again."""
+        try:
+            return self.run(sql)
+        except OutcomeUnknown as error:
+            if not only_reads(sql) or mysql_errors.is_timeout(error.__cause__):
+                raise
+        return self.run(sql)
+
+    def _usable(self) -> tls.Connection:
+        """Return the open connection, or a new one if the server has ended it: before a statement is sent on it."""
+        if self._connection is not None:
+            idle = time.monotonic() - self._answered > IDLE_SECONDS
+            if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
+                self.close()
         if self._connection is None:
-            self._connection = self.connect()
-        with self._connection.cursor(pymysql.cursors.DictCursor) as cursor:
-            cursor.execute(sql)
-            return list(cursor.fetchall())
-
-    def _refusal(self, sql: str, error: Exception) -> LabError:
-        return LabError(
-            f"`{sql[:100]}` on {self.name} failed: {error}",
-            "a successful statement",
-            f"./lab sql {self.name}; ./lab status",
-        )
+            self._connection = self.connect(answer_seconds=self._answer_seconds)
+        return self._connection
 
     def value(self, sql: str) -> Any:
         """Return the first column of the first row, or None."""
@@ -125,7 +147,7 @@ class Server:
 
     def execute(self, *statements: str) -> None:
         for statement in statements:
-            self.rows(statement)
+            self.run(statement)
 
     def seconds_ahead(self) -> float:
         """Return the seconds by which this server's clock, which counts whole ones, is ahead of this machine's."""
@@ -160,17 +182,46 @@ class Server:
         """Return the tables of a database, as DATABASE.TABLE."""
         return [f"{database}.{next(iter(row.values()))}" for row in self.rows(f"SHOW TABLES FROM {database}")]
 
+    def replicated_tables(self) -> list[str]:
+        """Return the users' tables of InnoDB, as DATABASE.TABLE: Galera and a group replicate no others."""
+        found = self.rows(
+            "SELECT CONCAT('`', TABLE_SCHEMA, '`.`', TABLE_NAME, '`') AS name FROM information_schema.TABLES "
+            "WHERE ENGINE = 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys') ORDER BY 1"
+        )
+        return [row["name"] for row in found]
+
     def checksum(self, table: str) -> int | None:
         """Return the server's own checksum of a table's rows."""
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
 
     @contextmanager
-    def session(self, answer_seconds: float = ANSWER_SECONDS) -> Iterator[pymysql.Connection]:
+    def session(self, answer_seconds: float = ANSWER_SECONDS, database: str = "lab") -> Iterator[pymysql.Connection]:
         """Yield a new connection, and close it at the end of the block."""
-        connection = self.connect(database="lab", answer_seconds=answer_seconds)
+        connection = self.connect(database=database or None, answer_seconds=answer_seconds)
         try:
             yield connection
         except (pymysql.err.MySQLError, OSError) as error:
-            raise self._refusal("a session's statement", error) from error
+            raise failure(self.name, "a session's statement", error, answer_seconds) from error
         finally:
             connection.close()
+
+
+def failure(server: str, statement: str, error: Exception, seconds: float = ANSWER_SECONDS) -> LabError:
+    """Return the error for a statement that failed on a server: OutcomeUnknown unless it certainly had no effect."""
+    if mysql_errors.is_timeout(error):
+        return OutcomeUnknown(
+            f"no answer from {server} within {seconds:g} s to {statement}; it may still run there",
+            "an answer",
+            f'./lab sql {server} -e "SHOW PROCESSLIST", which lists the statements that run',
+        )
+    if not mysql_errors.is_definite(mysql_errors.code_of(error)):
+        return OutcomeUnknown(
+            f"{statement} was sent to {server}, and its outcome is unknown: {error}",
+            "an answer",
+            f"look for its effect before you send it again: ./lab sql {server}; ./lab status",
+        )
+    return LabError(
+        f"{statement} on {server} failed: {error}",
+        "a successful statement",
+        f"./lab sql {server}; ./lab status",
+    )

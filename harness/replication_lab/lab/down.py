@@ -1,0 +1,88 @@
+"""Labs removed as a user wants it: one by its name, or all of this checkout that no command uses."""
+
+from replication_lab.lab.up import in_use, refuse_other_user, tidy
+from replication_lab.model.errors import LabError
+from replication_lab.model.progress import Tell
+from replication_lab.world import lock, owners, revisions
+from replication_lab.world.disks import array
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images, labels, leftovers, project
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.lab import Lab
+
+
+def down(name: str | None, tell: Tell = print) -> list[str]:
+    """Remove a lab with its data; the only idle one of this user when no name is given, and no error without any.
+
+    By its name also a lab whose owner is not known to have ended, or that is of no topology of this checkout.
+    """
+    docker_engine.client()
+    tidy(tell)
+    name = name or _only_one(tell)
+    if not name:
+        return []
+    with lock.lab_held(name, "lab down"):
+        _remove(name)
+    tell(f"{name} is stopped; its containers, networks and volumes are removed")
+    return [name]
+
+
+def _only_one(tell: Tell) -> str:
+    """Return the only lab that can be meant without a name; an empty string if there is none."""
+    labs = project.all_labs()
+    idle = [known for known, lab in labs.items() if lab.is_idle()]
+    if not idle and not any(lab.is_in_use() for lab in labs.values()):
+        others = project.others_shown()
+        tell(f"no lab of yours is running; removed by name only: {others}" if others else "no lab is running")
+        return ""
+    return idle[0] if len(idle) == 1 else project.find(None).name
+
+
+def _remove(name: str) -> None:
+    lab, marks = project.all_labs().get(name), labels.owners().get(name, set())
+    if not lab and not marks:
+        project.find(name)
+    if isinstance(lab, AttachedLab):
+        raise LabError(
+            f"{name} is an attached project, and `lab down` deletes a lab with its data",
+            "`lab detach`, which restores the project",
+            f"./lab detach --lab {name}",
+        )
+    refuse_other_user(name, marks)
+    if any(map(owners.is_alive, marks)) and owners.owner() not in marks:
+        raise in_use(name)
+    leftovers.remove(name)
+
+
+def removable(with_images: bool) -> list[str]:
+    """Return what `clean` would remove; change nothing."""
+    docker_engine.client()
+    # A lab that is removed frees its own devices.
+    of_arrays = array.left_in_dev(sorted(labels.owners()))
+    copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
+    found = [*leftovers.left_behind(), *_idle(), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
+    return list(dict.fromkeys(found))
+
+
+def _idle() -> dict[str, Lab]:
+    return {name: lab for name, lab in project.all_labs().items() if lab.is_idle()}
+
+
+def clean(with_images: bool, tell: Tell = print) -> list[str]:
+    """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names."""
+    # In step with `removable`.
+    docker_engine.client()
+    gone = leftovers.sweep()
+    for name, lab in _idle().items():
+        with lock.lab_if_free(name, "lab clean") as by:
+            if not by:
+                tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
+                lab.down()
+                gone.append(name)
+    for name, why in project.others().items():
+        tell(f"left {name}: {why}")
+    gone += array.sweep(sorted(labels.owners()))
+    gone += revisions.remove(revisions.unused(labels.compose_files()))
+    if with_images:
+        gone += images.remove_all()
+    return gone

@@ -1,0 +1,95 @@
+"""The fence of a failover: the old source refuses writes within seconds, also if its commits wait or it is frozen."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+# Every engine's server reads this at each start: an old source must not accept writes again by itself.
+FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
+FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
+# Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
+ROLE = "/etc/mysql/role"
+# `SET GLOBAL read_only` waits for commits; the server itself gives up after this time, and a frozen one is left alone.
+LOCK_SECONDS, ANSWER_SECONDS = 1, 2
+# How long a server that was killed is waited for: what it has is compared with the new source.
+RESTART_SECONDS = 60
+
+
+@dataclass
+class Fence:
+    """The old source of a failover; `said` tells how it was made to refuse writes."""
+
+    lab: Lab
+    node: str
+    said: str = ""
+    # What `undo` restores.
+    _files: dict[str, bytes] = field(default_factory=dict)
+    _took_writes: bool = False
+
+    def close(self, before_restart: Callable[[], object]) -> None:
+        """Make the server refuse writes, now and after each start.
+
+        If commits wait, for an acknowledgement or a lock, or if the server is frozen, it is killed and started again as
+        read-only, after `before_restart`, which may raise. A server that is killed confirms nothing. A shorter timeout
+        or switching the wait off would confirm commits that no replica has. KILL is no way either: on MySQL a session
+        that waits for an acknowledgement goes on waiting.
+        """
+        for path in FENCES:
+            with suppress(LabError):
+                self._files[path] = self.lab.node(self.node).text_of(path).encode()
+                self.lab.node(self.node).put(path, FENCE)
+        self._took_writes = self._starts_writable()
+        status, _ = self.lab.node(self.node).state()
+        if status not in ("running", "paused"):
+            self.said = f"{self.node} does not run; it starts as read-only"
+            return
+        why = "was frozen" if status == "paused" else self._refused()
+        if why:
+            before_restart()
+            self._restart()
+            self.said = f"{self.node} {why}: it was killed and starts again as read-only"
+        else:
+            self.said = f"{self.node} is read-only"
+
+    def _starts_writable(self) -> bool:
+        """Return whether the server starts as one that accepts writes: one that is frozen cannot be asked."""
+        role = self.lab.node(self.node).text_of(ROLE)
+        return "--read-only=0" in role if role else self.lab.topology.node(self.node).role == "source"
+
+    def _refused(self) -> str:
+        """Set the server to read-only; return why it could not be, or an empty string."""
+        server = self.lab.node(self.node).server().within(ANSWER_SECONDS)
+        try:
+            self._took_writes = server.settings("read_only") == {"read_only": "OFF"}
+            server.execute(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+        except LabError:
+            return "did not answer"
+        try:
+            server.set_global(read_only=1)
+        except LabError:
+            return "had commits or locks that waited"
+        finally:
+            server.close()
+        return ""
+
+    def _restart(self) -> None:
+        node = self.lab.node(self.node)
+        node.kill()
+        with suppress(LabError):
+            try:
+                clock.wait_until(lambda: node.state()[0] == "exited", f"the end of {self.node}", RESTART_SECONDS)
+            finally:
+                node.start_again()
+            clock.wait_until(self.lab.node(self.node).answers, f"{self.node} to answer", RESTART_SECONDS, every=0.1)
+
+    def undo(self) -> None:
+        """Let the server accept writes again, if it did before."""
+        for path, content in self._files.items():
+            self.lab.node(self.node).put(path, content)
+        if self._took_writes:
+            with suppress(LabError):
+                self.lab.node(self.node).server().within(ANSWER_SECONDS).set_global(read_only=0)

@@ -1,0 +1,88 @@
+"""What replicas have received and not applied, kept beside a lab's state until it is applied or discarded.
+
+MariaDB deletes a relay log that was not applied if a thread is started while both are stopped, as at each start of
+the server. What was in it would not be missed afterwards.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from replication_lab import replication
+from replication_lab.model import gtid
+from replication_lab.model.errors import LabError
+from replication_lab.world import files, lab_files
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Backlog, Replica
+
+# A server that is about to be ended may be frozen.
+ANSWER_SECONDS = 2
+
+
+def _file(lab: Lab) -> Path:
+    return lab_files.file_of(lab.name, lab_files.RECEIVED)
+
+
+def _kept(lab: Lab) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(_file(lab).read_bytes(), type=dict[str, str])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def gtids(lab: Lab, node: str) -> str:
+    """Return the GTIDs that a node has received, also those that its relay log no longer has."""
+    return _joined(_kept(lab).get(node, ""), Replica(lab.node(node).server()).received())
+
+
+def _joined(*texts: str) -> str:
+    return ",".join(dict.fromkeys(text for text in texts if text))
+
+
+def backlog(lab: Lab, node: str) -> Backlog | None:
+    """Return what a node has received and not applied, and keep it in mind; None if there is nothing."""
+    return _noted(lab, node, Replica(lab.node(node).server()).backlog(_kept(lab).get(node, "")))
+
+
+def settled(lab: Lab, node: str) -> Backlog | None:
+    """Do the same once the node makes no progress any more."""
+    return _noted(lab, node, Replica(lab.node(node).server()).settled(_kept(lab).get(node, "")))
+
+
+def _noted(lab: Lab, node: str, left: Backlog | None) -> Backlog | None:
+    if left:
+        _keep(lab, node)
+    return left
+
+
+def _keep(lab: Lab, node: str) -> None:
+    files.write_whole(_file(lab), msgspec.json.encode(_kept(lab) | {node: gtids(lab, node)}))
+
+
+def comes_again(lab: Lab, source: str, node: str) -> bool:
+    """Return whether a source answers and has all that a replica has received, so that it can send it again."""
+    if not lab.node(source).answers_soon():
+        return False
+    server = lab.node(source).server()
+    return not server.dialect.gtids or not gtid.beyond(gtids(lab, node), BinaryLog(server).gtids())
+
+
+def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
+    """Keep in mind what nodes that are about to be ended have not applied; one that does not answer is left out."""
+    can_fail_over = not (replication.of(lab).instead_of_failover or isinstance(lab, AttachedLab))
+    for node in nodes if can_fail_over else ():
+        with suppress(LabError):
+            if Replica(lab.node(node).server().within(ANSWER_SECONDS)).backlog():
+                _keep(lab, node)
+
+
+def forget(lab: Lab, node: str) -> None:
+    """Forget what a node had received: it is applied, or was discarded on request."""
+    rest = {name: each for name, each in _kept(lab).items() if name != node}
+    if rest:
+        files.write_whole(_file(lab), msgspec.json.encode(rest))
+    else:
+        _file(lab).unlink(missing_ok=True)

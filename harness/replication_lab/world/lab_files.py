@@ -1,0 +1,57 @@
+"""The files about labs in runs/labs, NAME.SUFFIX: by a valid name and a known suffix only; found without Docker."""
+
+import os
+import re
+from pathlib import Path
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import NAME
+from replication_lab.world import places
+from replication_lab.world.files import read_own
+
+FOLDER = places.KEPT / "labs"
+# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment, and the
+# files for Compose.
+SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
+SUFFIXES = (
+    *(SETTINGS, STATE, RECEIVED, ATTACHED),
+    *(".servers.yaml", ".storage.yaml", ".storage.next.yaml", ".override.yaml", ".migration.json"),
+)
+# One file for each view of a lab, with the number of its process.
+VIEWED = ".viewed"
+_OF_A_VIEW = re.compile(r"\.\d+\.viewed")
+
+
+def file_of(name: str, suffix: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise LabError(f"{name[:80]!r} is not a valid name of a lab", "lowercase letters, digits, - and _")
+    return FOLDER / f"{name}{suffix}"
+
+
+def names(suffix: str) -> list[str]:
+    """Return the names of the labs that have a file with this suffix."""
+    found = (path.name.removesuffix(suffix) for path in FOLDER.glob(f"*{suffix}"))
+    return sorted(name for name in found if NAME.fullmatch(name))
+
+
+def settings(name: str) -> dict[str, str]:
+    """Return the settings with which a lab was started from this checkout; none if it was not."""
+    lines = (read_own(file_of(name, SETTINGS)) or b"").decode(errors="replace").splitlines()
+    return dict(line.partition("=")[::2] for line in lines)
+
+
+def remove(name: str) -> None:
+    """Remove the files of a lab."""
+    for path in [*(file_of(name, suffix) for suffix in SUFFIXES), *views(name)]:
+        path.unlink(missing_ok=True)
+
+
+def view_of(name: str) -> Path:
+    """Return the file of this process's view of a lab."""
+    return file_of(name, f".{os.getpid()}{VIEWED}")
+
+
+def views(name: str = "") -> list[Path]:
+    """Return the files of the views of a lab, or of all labs."""
+    found = sorted(FOLDER.glob(f"*{VIEWED}"))
+    return [path for path in found if not name or _OF_A_VIEW.fullmatch(path.name.removeprefix(name))]

@@ -1,0 +1,123 @@
+"""A promotion that would lose something is refused before anything is changed; against servers that are only state."""
+
+import io
+
+import pytest
+from replication_lab.cli import output
+from replication_lab.model.errors import LabError
+from replication_lab.replication import failover, fence
+from replication_lab.world import lab_files
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Progress
+from rich.console import Console
+
+from tests.fakes.standing import Node, Standing, let_nodes_answer, standing_lab
+
+
+@pytest.fixture(autouse=True)
+def nodes_answer(monkeypatch):
+    let_nodes_answer(monkeypatch)
+
+
+@pytest.fixture
+def lab(monkeypatch, tmp_path):
+    """Return a source, a far and a near replica; every wait ends at once."""
+    return standing_lab(monkeypatch, tmp_path)
+
+
+def untouched(lab):
+    return not any(node.told for node in lab.nodes.values()) and set(lab.files.values()) <= {b""}
+
+
+def test_a_replica_that_is_behind_is_refused_before_anything_is_changed(lab, refused):
+    """With what it lacks."""
+    lab.nodes["source"].has = "0-1-12"
+    error = refused(failover.failover, lab, "near")
+
+    assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
+    assert "--allow-data-loss" in error.next_step
+    assert untouched(lab)
+
+
+def test_what_is_committed_until_the_fence_stands_is_missed_too(lab, refused, monkeypatch):
+    """The fence is taken down again."""
+    close = fence.Fence.close
+
+    def commit_first(self, before_restart):
+        lab.nodes["source"].has = "0-1-11"
+        close(self, before_restart)
+
+    monkeypatch.setattr(fence.Fence, "close", commit_first)
+
+    assert "source has 1 transaction: 0-1-11" in refused(failover.failover, lab, "near").found
+    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
+    assert set(lab.files.values()) == {b""}
+    assert lab.nodes["near"].told == []
+
+
+def test_what_a_replica_has_received_and_not_applied_keeps_it_from_being_promoted(lab, refused):
+    """With the count, the cause and the statement that applies it; nothing is changed."""
+    lab.nodes["near"].got, lab.nodes["near"].applying = "0-1-12", False
+    lab.nodes["source"].silent = True
+    error = refused(failover.failover, lab, "near")
+
+    assert "the applier is stopped; 2 transactions received and not applied: 0-1-11 to 0-1-12" in error.found
+    assert './lab sql near -e "START SLAVE SQL_THREAD"; or ./lab failover near --allow-data-loss' in error.next_step
+    assert untouched(lab)
+
+
+def test_what_was_received_is_kept_in_mind_when_its_relay_log_is_gone(lab, refused):
+    """A second failover is refused like the first, until it is applied; one with loss counts it and ends that."""
+    lab.nodes["source"].silent = True
+    lab.nodes["near"].got = "0-1-12"
+    refused(failover.failover, lab, "near")
+    lab.nodes["near"].got = ""
+
+    assert "2 transactions received and not applied" in refused(failover.failover, lab, "near").found
+    done = failover.failover(lab, "near", allow_data_loss=True)
+    assert (done.lost, "0-1-11 to 0-1-12" in done.lacks) == (2, True)
+    assert not list(lab_files.FOLDER.glob(f"*{lab_files.RECEIVED}"))
+
+
+def test_a_loss_is_counted_once_though_several_nodes_have_it(lab):
+    """The source and a replica have the same two transactions, one of which the new source has received."""
+    lab.nodes["near"].got = "0-1-11"
+    lab.nodes["source"].has = lab.nodes["far"].has = "0-1-12"
+
+    assert failover.failover(lab, "near", allow_data_loss=True).lost == 2
+
+
+@pytest.mark.parametrize(("waits", "container"), [(True, "running"), (False, "paused")])
+def test_a_source_whose_commits_wait_or_that_is_frozen_is_killed_and_started_as_read_only(lab, waits, container):
+    """A dead process confirms no commit; the fence is in its files before it starts again."""
+    source = lab.nodes["source"]
+    source.waits, source.container = waits, container
+    done = failover.failover(lab, "near")
+
+    assert source.told == ["killed", "started"] and source.read_only
+    assert "source" in done.fenced and "killed and starts again as read-only" in done.fenced
+    said = io.StringIO()
+    output.promoted(Console(file=said, width=140), done)
+    assert done.fenced in said.getvalue()
+
+
+def test_a_commit_that_waits_and_that_no_replica_has_received_is_not_given_up(lab, refused, monkeypatch):
+    """MySQL does not count it as executed; the source's log is longer than what the replica has received."""
+    lab.nodes["source"].waits = True
+    monkeypatch.setattr(Node, "progress", lambda self: Progress(("bin.1", 100), ("bin.1", 100), "", None))
+    monkeypatch.setattr(BinaryLog, "end", lambda self: ("bin.1", 200))
+
+    assert "commits wait on source, and near has not received them" in refused(failover.failover, lab, "near").found
+    assert "killed" not in lab.nodes["source"].told
+    assert "killed" in failover.failover(lab, "near", allow_data_loss=True).fenced
+
+
+@pytest.mark.parametrize("container", ["running", "paused"])
+def test_a_relay_that_was_read_only_before_stays_so_when_a_failover_is_refused(refused, lab, container):
+    """Its leaf would have been promoted; the fence takes back only what it has set."""
+    chain = Standing("chain")
+    chain.nodes["relay"].container = container
+    chain.nodes["leaf"].stuck = LabError("its applier has stopped", "one that runs")
+    refused(failover.failover, chain, "leaf")
+
+    assert chain.nodes["relay"].read_only
