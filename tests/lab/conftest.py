@@ -13,7 +13,7 @@ from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
-from replication_lab.world import catalogue, signals
+from replication_lab.world import catalogue, owners, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, labels, leftovers, project
 
@@ -168,6 +168,12 @@ def read_until(process, text):
         if text in line:
             return lines
     raise AssertionError(f"{text!r} never came; the command ended with {process.wait()}:\n{''.join(lines)}")
+
+
+def labs_of(process):
+    """Return the labs that a process made, as the engine knows them."""
+    marks = {name: map(owners.parsed, found) for name, found in labels.owners().items()}
+    return {name for name, found in marks.items() if any(one and one.process == str(process.pid) for one in found)}
 
 
 def things_of(project):

@@ -5,9 +5,8 @@ import signal
 
 import pytest
 from replication_lab.world import clock, lab_files
-from replication_lab.world.docker import labels
 
-from tests.lab.conftest import read_until, things_of
+from tests.lab.conftest import labs_of, read_until, things_of
 
 SEED, EACH = 11, 4
 # A command whose labs end with it, what it prints when it began, and how many seconds it takes after that at the least.
@@ -36,11 +35,7 @@ def test_a_command_that_is_ended_leaves_nothing(start_command, name, words, numb
     process = start_command(*asked, *([name] if asked[-1] == "--lab" else []))
     read_until(process, begun)
     clock.pause(random.Random(f"{SEED}:{words}:{number}:{turn}").uniform(0, most))
-    made = {name} | {
-        container.labels[labels.PROJECT]
-        for container in labels.containers()
-        if container.labels[labels.LABEL].startswith(f"{process.pid}-")
-    }
+    made = {name} | labs_of(process)
     process.send_signal(number)
     said = process.stdout.read()
 

@@ -11,7 +11,7 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import labels, leftovers
 
 from tests.browser.forwarder import SocketForwarder
-from tests.lab.conftest import read_until
+from tests.lab.conftest import labs_of, read_until
 
 SECONDS = 120
 ENGINE = "/var/run/docker.sock"
@@ -42,15 +42,6 @@ def ended(process):
     return process.wait(SECONDS), said
 
 
-def own_labs(process):
-    """Return the labs that a process made, as the engine knows them."""
-    return {
-        container.labels[labels.PROJECT]
-        for container in labels.containers()
-        if container.labels[labels.LABEL].startswith(f"{process.pid}-")
-    }
-
-
 def is_one_error(said):
     return said.count("error:") == 1 and "the Docker engine does not answer any more" in said and "Trace" not in said
 
@@ -63,7 +54,7 @@ def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, comman
     asked, moment = RECORDED[words]
     process = start(*asked)
     read_until(process, moment)
-    made = own_labs(process)
+    made = labs_of(process)
     way.close()
 
     status, said = ended(process)
@@ -84,7 +75,7 @@ def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, comman
 def test_a_start_without_its_engine_is_one_error(way, start, command, name):
     """Cut while containers come up, as `docker compose` notices as well; the next command removes them."""
     process = start("up", "semisync", "--lab", name)
-    wait_until(lambda: own_labs(process), "the first container")
+    wait_until(lambda: labs_of(process), "the first container")
     way.close()
 
     status, said = ended(process)
@@ -98,7 +89,7 @@ def test_a_start_without_its_engine_is_one_error(way, start, command, name):
 def test_a_start_whose_engine_comes_back_leaves_nothing(way, start, name):
     """As when it restarts and keeps the containers: one error, and the command itself removes its lab."""
     process = start("up", "semisync", "--lab", name)
-    wait_until(lambda: own_labs(process), "the first container")
+    wait_until(lambda: labs_of(process), "the first container")
     way.close()
     way.open()
 
