@@ -41,12 +41,14 @@ def test_images_are_those_of_any_other_checkout(at_odd_path, command):
     assert at_odd_path("images", "key").stdout == command("images", "key").stdout
 
 
-def test_a_lab_with_disks_starts(at_odd_path, name):
+def test_a_lab_with_disks_starts_and_is_removed(at_odd_path, name):
     """Its Compose files are several, and one of them extends others by their full path."""
     started = at_odd_path("up", "async", "--lab", name, "--storage", "replica=raid0", "--disk-size", "1024")
 
     assert started.returncode == 0, started.stderr
-    assert things_of(name)
+    assert name in at_odd_path("status", "--lab", name).stdout
+    assert at_odd_path("down", "--lab", name).returncode == 0
+    assert things_of(name) == []
 
 
 def test_a_question_and_a_drill_are_answered(at_odd_path):
