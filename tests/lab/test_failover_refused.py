@@ -24,6 +24,7 @@ from tests.lab.level import (
     param,
     progress,
     refused,
+    settle,
     standing,
     status,
     write,
@@ -91,6 +92,7 @@ def applier_failed(lab, server):
 @contextmanager
 def applier_behind(lab, server):
     """Let the applier wait for a lock on the table."""
+    settle(lab)
     with closing(server.connect()) as holder, holder.cursor() as cursor:
         cursor.execute(f"LOCK TABLES {TABLE} WRITE")
         write(lab, "source", 2)

@@ -8,6 +8,7 @@ from replication_lab.faults.toxic_calibration import put
 from replication_lab.model.errors import LabError
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.level import AT_ONCE, OF_PAIRS, Labs, count, level, param, refused, write
@@ -76,6 +77,8 @@ def test_a_source_whose_commits_wait_is_fenced_at_once_and_confirms_none_of_them
     clock.wait_until(
         lambda: any(state in (row["State"] or "") for row in source.rows("SHOW PROCESSLIST")), "a commit that waits"
     )
+    replica = Replica(lab.node("replica").server())
+    clock.wait_until(lambda: not replica.backlog(), "the replica to have applied what it received")
     try:
         started = lab.node("source").started_at()
         refused(lab, "replica is behind: ", seconds=10)

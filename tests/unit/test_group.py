@@ -147,6 +147,12 @@ def test_a_member_without_a_majority_serves_nobody_and_the_way_on_is_said():
     assert "SET GLOBAL group_replication_force_members = ''" in lost.next_step
 
 
+def test_a_member_in_the_view_that_it_last_had_does_not_serve_yet():
+    """It was frozen, and its group has excluded it."""
+    assert kind(node2=Server("node2", view="1:2")).hindrance("node2") == "not in the view of its group"
+    assert kind(node2=Silent("node2")).hindrance("node2") == "does not answer"
+
+
 def test_a_member_that_is_cut_off_from_a_group_that_serves_lost_no_majority():
     """Nothing has to be forced: it comes back by itself."""
     others = {name: Server(name, states={"node2": "ONLINE", "node3": "ONLINE"}, primary="node3") for name in NODES[1:]}

@@ -157,6 +157,23 @@ def test_a_node_that_joins_later_serves(passing):
     assert proof.ok and proof.found == "serving"
 
 
+def test_a_node_in_the_view_that_it_last_had_does_not_serve_yet(passing):
+    """It was frozen, and its cluster has excluded it: only a read that waits for the cluster shows that."""
+    frozen = Server("node2")
+
+    def waits(*_statements):
+        if passing[0] < 15:
+            raise LabError("Lock wait timeout exceeded")
+
+    frozen.execute = waits
+    (proof,) = Kill(Lab(node2=frozen), ["node2"]).verify_recovered()
+    assert proof.ok and passing[0] >= 15
+
+    passing[0] = -1000
+    (proof,) = Kill(Lab(node2=frozen), ["node2"]).verify_recovered()
+    assert not proof.ok and "does not reach its cluster: Lock wait timeout exceeded" in proof.found
+
+
 def test_members_that_find_each_other_again_have_not_lost_their_majority(passing):
     """All are non-Primary for a moment after they come back."""
     servers = {name: Server(name, **BLOCKED) for name in NAMES}
@@ -266,6 +283,15 @@ def test_the_start_of_a_node_with_different_rows_is_a_failed_proof(passing, monk
     serving, separate = acting.act(lab, "start", ["node2"])
 
     assert serving.ok and not separate.ok and "two clusters, written separately" in separate.found
+
+
+def test_rows_that_cannot_be_compared_are_no_proof():
+    """Another node ended meanwhile."""
+    ended = Server("node2")
+    ended.checksum = Silent("node2").rows
+    (proof,) = acting._separate(Lab(node2=ended))
+
+    assert not proof.ok and proof.found == "not compared: node2 does not answer"
 
 
 def test_the_view_of_a_lab_warns_and_never_fails():

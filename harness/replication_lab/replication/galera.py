@@ -71,8 +71,16 @@ class Cluster(Nodes, Counts, ReportsReturns):
         return "; ".join(said), cluster
 
     def hindrance(self, name: str) -> str:
-        found = GaleraNode(self.server(name)).status()
-        return "" if found.ready and found.primary else f"{found.state}, {'' if found.primary else 'non-'}Primary"
+        node = GaleraNode(self.server(name))
+        found = node.status()
+        if not (found.ready and found.primary):
+            return f"{found.state}, {'' if found.primary else 'non-'}Primary"
+        try:
+            # A node that was frozen has its last view for a moment, though its cluster has excluded it.
+            node.wait_for_writesets()
+        except LabError as error:
+            return f"does not reach its cluster: {error.found}"
+        return ""
 
     def _statuses(self) -> dict[str, GaleraStatus]:
         return self.answering(lambda name: GaleraNode(self.server(name)).status())

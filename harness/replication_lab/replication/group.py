@@ -121,8 +121,12 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
 
     def hindrance(self, name: str) -> str:
-        found = str(self.member(name))
-        return "" if found in (PRIMARY, SECONDARY) else found
+        found = self.answering(self.member)
+        serving = {each: view for each, view in found.items() if str(view) in (PRIMARY, SECONDARY)}
+        if name not in serving:
+            return str(found.get(name, "does not answer"))
+        # A member that was frozen has its last view for a moment, though its group has excluded it.
+        return "" if len({each.view_id for each in serving.values()}) == 1 else "not in the view of its group"
 
     def lost_majority(self) -> LabError | None:
         found = self.answering(self.member)
