@@ -50,3 +50,16 @@ def test_transactions_are_counted_and_named():
 def test_gtids_are_counted(gtids, many):
     """MariaDB's and MySQL's ways of writing them."""
     assert gtid.transactions_in(gtids) == many
+
+
+def test_transactions_that_several_servers_have_are_counted_once():
+    """Ranges that overlap, of one server and of several."""
+    found = gtid.union({"0-1": [(6, 7)]}, {"0-1": [(7, 9)], "0-2": [(1, 1)]}, {})
+
+    assert gtid.count(found) == 5
+    assert gtid.union(found, {"0-1": [(8, 8)]}) == found
+
+
+def test_two_positions_of_one_server_are_the_later_one():
+    """What was received and what is committed, in one text."""
+    assert gtid.beyond("0-1-7,0-1-5", "0-1-5") == gtid.beyond("0-1-5,0-1-7", "0-1-5") == {"0-1": [(6, 7)]}

@@ -211,6 +211,22 @@ def test_tables_and_checksums_compare_copies(dialled):
     assert server.checksum("lab.foo") == 42
 
 
+def test_a_server_is_asked_for_as_long_as_its_answer_may_take(monkeypatch, refused):
+    """On a connection of its own, so that the others keep their patience."""
+    given = []
+
+    def gone(**options):
+        given.append(options["read_timeout"])
+        raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
+
+    monkeypatch.setattr(tls, "Connection", gone)
+    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
+    refused(server.within(2).version)
+    refused(server.version)
+
+    assert set(given) == {2, 60} and given[0] == 2
+
+
 def test_a_session_is_closed_at_its_end(dialled):
     """Also when its user fails."""
     server, connections = dialled()
