@@ -220,7 +220,7 @@ def test_a_server_is_asked_for_as_long_as_its_answer_may_take(monkeypatch, refus
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
     monkeypatch.setattr(tls, "Connection", gone)
-    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
+    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], PASSWORDS)
     refused(server.within(2).version)
     refused(server.version)
 
