@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, TooSlow
+from replication_lab.model.toxic import ToxicBody
 from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.fakes.lab import FakeLab
@@ -66,6 +67,24 @@ def fail_load(_lab: FakeLab, _load: int = 0) -> None:
     raise LabError(
         "`sysbench` in load ended with status 1:\n  FATAL: mysql_drv_query() returned error 2013", "exit status 0"
     )
+
+
+def be_too_slow(_lab: FakeLab, _load: int = 0) -> None:
+    """End the load because a slow moment of the machine left too few readings."""
+    raise TooSlow("the host was too busy: 3 readings", "five readings")
+
+
+def lengthen_links(lab: FakeLab, _load: int = 0) -> None:
+    """Make each round trip 40 ms longer, as a machine that is busy for a moment does."""
+    for link in lab.topology.links:
+        lab.link(link.name).add(ToxicBody("busy", "latency", "downstream", {"latency": 40, "jitter": 0}))
+
+
+def shorten_links(lab: FakeLab, _load: int = 0) -> None:
+    """End what `lengthen_links` did."""
+    for link in lab.topology.links:
+        if "busy" in {body["name"] for body in lab.link(link.name).toxics()}:
+            lab.link(link.name).remove("busy")
 
 
 def interrupt(_lab: FakeLab, _load: int = 0) -> None:

@@ -6,6 +6,8 @@ from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Experiment, Preset
 from replication_lab.model.published import Data
 from replication_lab.model.quantities import throughput
+from replication_lab.model.record import Record
+from replication_lab.model.verdict import Verdict
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 
 from tests.fakes import troubles
@@ -36,3 +38,13 @@ def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
 def at(load: int, trouble: troubles.Meanwhile) -> troubles.Meanwhile:
     """Return the trouble limited to one load."""
     return lambda lab, number: trouble(lab, number) if number == load else None
+
+
+def verdicts(summary) -> dict[str, Verdict]:
+    """Return each claim's verdict."""
+    return {claim.id: claim.verdict for claim in summary.claims}
+
+
+def order(record: Record) -> list[tuple[int, str]]:
+    """Return the round and the case of each measurement."""
+    return [(m.round, m.case) for m in record.measurements]

@@ -12,18 +12,14 @@ from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.published import Data, KnownVerdict
 from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import wording
-from replication_lab.runner.rounds import PATIENCE, PATIENCE_AT_ONCE
 
 from tests.fakes import troubles
-from tests.unit.synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, tiny
+from tests.unit.synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, order, tiny, verdicts
 
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
 LAWFUL = replace(semisync_wan, data=structs.replace(semisync_wan.data, expected=[]))
@@ -40,14 +36,6 @@ def again() -> Case:
 def shortened(preset: Preset) -> Experiment:
     """Return semisync_wan itself, all its cases and claims, in the fewest rounds that can decide it."""
     return replace(LAWFUL, presets={"quick": preset})
-
-
-def verdicts(summary) -> dict[str, Verdict]:
-    return {claim.id: claim.verdict for claim in summary.claims}
-
-
-def order(record: Record) -> list[tuple[int, str]]:
-    return [(m.round, m.case) for m in record.measurements]
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------
@@ -216,84 +204,6 @@ def test_no_load_has_the_seed_of_another(ran):
     ran(replace(tiny(), workload=lambda *asked: Recording(tiny().workload(*asked))), noisy=lambda load: load == 2)
 
     assert len(set(seeds)) == len(seeds) > 2
-
-
-# --- noise ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
-    """One noisy load costs one more measurement of the same case and round; the verdict stays."""
-    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1)
-
-    assert order(record)[0] == order(record)[1]
-    assert [m.noise.quiet for m in record.measurements[:2]] == [False, True]
-    assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
-
-
-@pytest.mark.parametrize(("third_us", "slowest"), [(350.0, 1.0), (420.0, 1.2), (525.0, 1.5)])
-def test_a_reader_is_told_how_much_the_speed_of_the_cpus_varied(ran, third_us, slowest):
-    """Of two measurements of a case; both count, because each case may have been measured on slower CPUs."""
-    summary, record, _ = ran(tiny(), loop_us=lambda load: third_us if load == 3 else 350.0)
-    warned = [line for line in wording.warnings(summary) if "speed of the CPUs" in line]
-
-    assert [m.noise.loop_us for m in record.measurements[:3]] == [350, 350, third_us]
-    assert all(m.noise.quiet for m in record.measurements)
-    assert summary.environment.noise.slowest_cpus == slowest
-    assert [f"up to {slowest:.1f} times as long" in line for line in warned] == [True] * (slowest == 1.5)
-
-
-def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
-    """A busy host may be the reason of a failed load as well."""
-    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, troubles.fail_load))
-
-    assert record.measurements[0].doubts and not record.measurements[0].noise.quiet
-    assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
-
-
-def test_a_host_that_stays_noisy_gives_unknown(ran):
-    """The verdict names the noise. Once the time for waiting is over, nothing is measured again."""
-    summary, record, world = ran(tiny(least=2, most=9), noisy=lambda _load: True)
-    waits = PATIENCE // PATIENCE_AT_ONCE
-
-    # Eight rounds of nine: the last one alone is too few.
-    assert world.loads == 2 * 8 + waits
-    assert world.waited == [PATIENCE_AT_ONCE] * waits
-    assert (summary.exit_code, record.end.why) == (2, "given up")
-    assert "other programs used 60% of the CPUs" in summary.claims[0].reason
-
-
-def test_a_run_waits_for_a_quiet_machine_before_it_measures_again(ran):
-    """One noisy load is followed by one wait; a quiet run waits for nothing."""
-    _, _, disturbed = ran(tiny(), noisy=lambda load: load == 1)
-    _, _, quiet = ran(tiny())
-
-    assert (len(disturbed.waited), quiet.waited) == (1, [])
-
-
-def test_a_run_that_is_to_stop_at_noise_ends_there(ran):
-    """The first noisy measurement is the last one; nothing is decided."""
-    summary, record, world = ran(tiny(), noise=STOP, noisy=lambda load: load == 2)
-
-    assert (world.loads, world.waited, record.end.why) == (2, [], "noisy")
-    assert summary.exit_code == 2
-
-
-def test_a_run_that_is_to_stop_at_noise_starts_no_other_engine(ran):
-    """The engines are measured one after another."""
-    _, record, world = ran(tiny(), engines=["mariadb", "mysql-5.5"], noise=STOP, noisy=lambda load: load == 2)
-
-    assert (world.came_up, record.end.why) == (["mariadb"], "noisy")
-
-
-def test_accepted_noise_gives_figures_and_never_a_verdict(ran):
-    """Nothing is measured again, nor after the least number of rounds; each claim is UNKNOWN by the noise."""
-    summary, record, world = ran(tiny(), noise=ACCEPT, noisy=lambda _load: True)
-    claim = summary.claims[0]
-
-    assert (world.loads, world.waited) == (2 * 2, [])
-    assert all(measured.noise.accepted for measured in record.measurements)
-    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 2)
-    assert claim.measured is not None and "measured on a noisy machine" in claim.reason
 
 
 # --- sabotage: whatever was wrong, the verdict is UNKNOWN and says why ------------------------------------------------

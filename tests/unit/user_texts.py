@@ -304,22 +304,3 @@ ALL = {
     "Topologies, toxics and faults": descriptions,
     "YAML files": yaml_texts,
 }
-
-
-def page() -> str:
-    """Return all texts but the help, which has snapshots of its own, by the file that they come from."""
-    lines = ["# Every text that a user sees", "", "Written by `make texts`; read the diff."]
-    for heading, found in ALL.items():
-        lines += ["", f"## {heading}"]
-        where, known = "", set()
-        for place, text in found():
-            # One of the sentences that differ in nothing but a number; a sentence that many drills share, once.
-            bare = re.sub(r"\b\d+ (client|node|copie)", r"N \1", text)
-            if bare in known:
-                continue
-            known.add(bare)
-            if place.partition(", ")[0] != where:
-                where = place.partition(", ")[0]
-                lines += ["", f"### {where}", ""]
-            lines.append(f"- {text}")
-    return "\n".join(lines) + "\n"

@@ -162,6 +162,7 @@ class _Watch:
             expected=f"{asked / 1e6:.2f} s busy (±5 %)",
             found=f"{took / 1e6:.2f} s for {work['writes']} writes and {work['flushes']} flushes",
             ok=abs(took - asked) <= 0.05 * asked,
+            slow=took > 1.05 * asked,
         )
 
     def _peer_rests(self) -> Proof:

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, TooSlow
 from replication_lab.model.proof import Proof
 
 
@@ -33,7 +33,8 @@ class Injected:
 def injected(fault: Fault) -> Iterator[Injected]:
     """Inject the fault for the block, or until `end` is called; recover in any case.
 
-    Raise LabError if the fault did not take hold: a load under it would show nothing.
+    Raise LabError if the fault did not take hold, since a load under it would show nothing; TooSlow if only a slow
+    moment of the machine may have hidden it.
     """
     acting = Injected(fault, [])
     with closing(fault):
@@ -42,7 +43,8 @@ def injected(fault: Fault) -> Iterator[Injected]:
             acting.proofs = proofs_of(fault)
             if broken := [proof for proof in acting.proofs if not proof.ok]:
                 said = "; ".join(f"{proof.what}: {proof.found}" for proof in broken)
-                raise LabError(f"check failed: {said}", broken[0].expected, "./lab doctor")
+                kind = TooSlow if all(proof.slow for proof in broken) else LabError
+                raise kind(f"check failed: {said}", broken[0].expected, "./lab doctor")
             yield acting
         finally:
             acting.recover()

@@ -25,6 +25,10 @@ class LabError(Exception):
         return "\n".join(lines)
 
 
+class TooSlow(LabError):
+    """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:
     """Return the error for a name that does not exist, with the nearest one that does.
 

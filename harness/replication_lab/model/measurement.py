@@ -34,6 +34,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     after: float | None = None
     seen: bool
     why: str = ""
+    # Not seen because the round trip was longer than requested, as in a slow moment of the machine.
+    slow: bool = False
 
     @property
     def doubt(self) -> str | None:
@@ -66,6 +68,27 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     at: str = ""
     seconds: float = 0.0
     timeline: LoadTimeline | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether its figures are used: it was quiet, or its noise was accepted, and no slow moment spoiled a proof."""
+        return self.noise.counts and not self.slow
+
+    @property
+    def slow(self) -> str:
+        """Return the proofs that only a slow moment of the machine may have spoiled.
+
+        Empty if none failed, if something else failed too, or if noise was accepted.
+        """
+        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        failed = [part for part in parts if part.doubt]
+        only_slow = failed and not self.doubts and all(part.slow for part in failed)
+        return "; ".join(str(part.doubt) for part in failed) if only_slow and not self.noise.accepted else ""
+
+    @property
+    def disturbed(self) -> str:
+        """Return what a noisy or slow machine did to it; empty if nothing. Accepted noise counts too."""
+        return self.slow if self.noise.quiet else self.noise.why or "noisy host"
 
     @property
     def reasons_to_doubt(self) -> list[str]:

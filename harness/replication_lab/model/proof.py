@@ -4,12 +4,17 @@ import msgspec
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """A state that was checked and not assumed, such as "semi-sync stayed on"; `what` may include the expectation."""
+    """A state that was checked and not assumed, such as "semi-sync stayed on"; `what` may include the expectation.
+
+    `slow` means that it failed because something did less, or took longer, than expected, as in a slow moment of the
+    machine. It never means that a state was lost.
+    """
 
     what: str
     found: str
     ok: bool
     expected: str = ""
+    slow: bool = False
 
     @property
     def doubt(self) -> str | None:

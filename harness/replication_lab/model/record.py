@@ -189,8 +189,8 @@ class Record:
         return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
 
     def quiet(self, engine: str, case: str) -> dict[int, Measurement]:
-        """Return the measurement that counts for each round: the last quiet one, or one whose noise was accepted."""
-        return {m.round: m for m in self.of(engine, case) if m.noise.counts}
+        """Return the measurement that counts for each round, the last of several."""
+        return {m.round: m for m in self.of(engine, case) if m.counts}
 
     def series(self, engine: str, case: str, figure: str) -> dict[int, float]:
         """Return a figure by round, quiet rounds only; NaN if its computation failed, absent if it was not taken."""
@@ -200,7 +200,8 @@ class Record:
     def doubts(self, engine: str, counted: Iterable[Measurement] = ()) -> list[str]:
         """Return the reasons to doubt an engine's figures: about the run as a whole, then about these measurements."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
-        return whole + [f"{m.case}, round {m.round}: {reason}" for m in counted for reason in m.reasons_to_doubt]
+        certain = [m for m in counted if not m.slow]
+        return whole + [f"{m.case}, round {m.round}: {reason}" for m in certain for reason in m.reasons_to_doubt]
 
     def _of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]

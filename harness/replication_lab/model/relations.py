@@ -278,7 +278,7 @@ def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
     taken = record.of(engine, case)
     if not taken:
         return f"{case} was not measured"
-    if not any(name in m.figures for m in taken):
+    if any(m.counts for m in taken) and not any(name in m.figures for m in taken):
         recorded = sorted({known for m in taken for known in m.figures})
         return f"{case} has no figure {name}; recorded were {', '.join(recorded) or 'none'}"
     return f"no quiet round of {case}" + _noise([(engine, case)], record)
@@ -286,10 +286,10 @@ def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
 
 def _noise(places: Iterable[Place], record: Record) -> str:
     noisy = [
-        f"{case}, round {m.round}: {m.noise.why or 'noisy host'}"
+        f"{case}, round {m.round}: {m.disturbed}"
         for engine, case in places
         for m in record.of(engine, case)
-        if not m.noise.quiet
+        if m.disturbed
     ]
-    rest = f"; {len(noisy) - SHOWN} more were noisy" if len(noisy) > SHOWN else ""
+    rest = f"; and {len(noisy) - SHOWN} more" if len(noisy) > SHOWN else ""
     return f" ({'; '.join(noisy[:SHOWN])}{rest})" if noisy else ""

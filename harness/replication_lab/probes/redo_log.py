@@ -25,9 +25,12 @@ class Cycle:
 
     @property
     def proof(self) -> Proof:
+        ok = abs(self.owed) <= OWED or abs(self.after.age - self.before.age) <= BATCH * self.before.age
         return Proof(
             what=f"the checkpoint age of {self.server} was steady during the load",
             expected=f"a change of at most {OWED:.0%} of the redo written meanwhile, or {BATCH:.0%} of the age",
             found=f"a change of {self.owed:+.0%} of the redo written meanwhile",
-            ok=abs(self.owed) <= OWED or abs(self.after.age - self.before.age) <= BATCH * self.before.age,
+            ok=ok,
+            # A page cleaner that got too little CPU time owes more pages, and catches up later.
+            slow=not ok,
         )

@@ -194,7 +194,7 @@ def over_time(engine: str, record: Record) -> Iterator[Chart]:
         if means[m.case]
     ]
     lines = [
-        Line(label, [(x, y) for m, x, y in points if m.noise.counts is counts], look, scattered=True)
+        Line(label, [(x, y) for m, x, y in points if m.counts is counts], look, scattered=True)
         for label, counts, look in (("quiet, counts", True, 0), ("noisy, does not count", False, 5))
     ]
     yield Chart(

@@ -158,7 +158,7 @@ def _cases(rounds: Rounds) -> Iterator[Band]:
     for each in rounds.placed:
         m = each.measured
         label = rounds.words.get((m.engine, m.case), m.case)
-        if m.noise.counts:
+        if m.counts:
             yield Band(round(each.at, 2), round(each.end, 2), label, CASE)
         else:
             yield Band(round(each.at, 2), round(each.end, 2), f"{label}: noisy, does not count", f"{CASE} {NOISY}")

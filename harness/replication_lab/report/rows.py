@@ -74,6 +74,7 @@ class FaultRow(Row, frozen=True, kw_only=True):
     after: float | None
     seen: bool
     why: str
+    slow: bool = False
 
 
 class FigureRow(Row, frozen=True, kw_only=True):

@@ -202,20 +202,18 @@ def _line(label: str, points: dict[float, str], measured: set[str]) -> LineRow |
 
 
 def _noise(record: Record) -> NoiseRow:
-    found = [
-        (f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}", m.noise) for m in record.measurements
-    ]
-    drills = [each for each in record.events if isinstance(each, Evidence)]
-    found += [(f"{each.case} {each.drill.name}, {part}".strip(), part.noise) for each in drills for part in each.noise]
-    noises = [noise for _, noise in found]
+    disturbed = [f"{m.engine}, {m.case}, round {m.round}: {m.disturbed}" for m in record.measurements if m.disturbed]
+    drills = [(each, part) for each in record.events if isinstance(each, Evidence) for part in each.noise]
+    disturbed += [f"{each.case} {each.drill.name}, {part}".strip() for each, part in drills if not part.noise.quiet]
+    noises = [*(m.noise for m in record.measurements), *(part.noise for _, part in drills)]
     return NoiseRow(
         measurements=len(noises),
-        noisy=sum(not noise.quiet for noise in noises),
+        noisy=len(disturbed),
         accepted=sum(noise.accepted and not noise.quiet for noise in noises),
         worst_foreign_cpu=max((noise.foreign_cpu or 0.0 for noise in noises), default=None),
         worst_steal=max((noise.steal or 0.0 for noise in noises), default=None),
         slowest_cpus=_slowest_cpus(record.measurements),
-        why=[said for said, noise in found if not noise.quiet],
+        why=disturbed,
     )
 
 
@@ -236,7 +234,7 @@ def _faults(record: Record) -> list[FaultRow]:
             round=m.round,
             **{
                 key: getattr(fault, key)
-                for key in ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why")
+                for key in ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why", "slow")
             },
         )
         for m in record.measurements
@@ -260,8 +258,8 @@ def _case(experiment: Experiment, record: Record, engine: str, name: str, about:
         name=name,
         about=about,
         rounds=len(quiet),
-        noisy=sum(not m.noise.quiet for m in taken),
-        doubts=[f"round {m.round}: {doubt}" for m in taken for doubt in m.reasons_to_doubt],
+        noisy=sum(bool(m.disturbed) for m in taken),
+        doubts=[f"round {m.round}: {doubt}" for m in taken if not m.slow for doubt in m.reasons_to_doubt],
         figures=_figures(experiment, record, engine, name),
         pooled=pooled(list(quiet.values())) if experiment.asked and experiment.asked.is_paced else {},
     )

@@ -139,7 +139,7 @@ def noise(summary: Summary) -> Iterator[str]:
     """Yield how many measurements were noisy, and whether they count."""
     found = summary.environment.noise
     if left_out := found.noisy - found.accepted:
-        yield f"{left_out} of {found.measurements} measurements were noisy and do not count"
+        yield f"{left_out} of {found.measurements} measurements were noisy, or too slow for a proof, and do not count"
     if found.accepted:
         yield (
             f"{found.accepted} of {found.measurements} measurements were noisy, or their noise is not known; "

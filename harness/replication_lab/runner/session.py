@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
 from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks, start_options
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, TooSlow
 from replication_lab.model.event import Doubt
 from replication_lab.model.evidence import Looked
 from replication_lab.model.experiment import Case, Experiment
@@ -22,6 +22,7 @@ from replication_lab.model.load_timeline import LoadTimeline, timeline_of, waite
 from replication_lab.model.measurement import Fault, Measurement
 from replication_lab.model.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
 from replication_lab.model.noise import ACCEPT, STOP
+from replication_lab.model.proof import Proof
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
@@ -148,7 +149,10 @@ class Session:
         return missing | {case.name: left_out for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> bool:
-        """Measure a case; repeat it, up to a limit, if the machine was noisy. Return whether a measurement counts."""
+        """Measure a case; repeat it, up to a limit, if the machine was noisy or too slow for a proof.
+
+        Return whether a measurement counts.
+        """
         for repeats in range(NOISY_REPEATS, -1, -1):
             found = self._measure(case, number)
             # A load that cannot be read stays unknown: waiting and measuring again would change nothing.
@@ -156,9 +160,9 @@ class Session:
             if not found.noise.quiet and (given_up or self.run.noise == ACCEPT):
                 found = replace(found, noise=replace(found.noise, accepted=True))
             self.run.journal.write(found)
-            if not found.noise.counts or (self.run.noise == ACCEPT and not found.noise.quiet):
-                self.run.tell(f"  noisy: {found.noise.why}")
-            if found.noise.counts:
+            if found.disturbed and (not found.counts or self.run.noise == ACCEPT):
+                self.run.tell(f"  {'too slow' if found.slow else 'noisy'}: {found.disturbed}")
+            if found.counts:
                 return True
             if self.run.noise == STOP:
                 break
@@ -179,7 +183,7 @@ class Session:
                     f"during case {case.name}: {why}", "every node running", "./lab report latest"
                 ) from error
             full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
-            found = replace(blank, doubts=[error.found, *full], noise=meter.read())
+            found = replace(blank, noise=meter.read(), **_of_error(error, list(full)))
         return replace(found, seconds=round(clock.timer() - began, 3))
 
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
@@ -226,6 +230,13 @@ class Session:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
+
+
+def _of_error(error: LabError, further: list[str]) -> dict[str, Any]:
+    """Return what a measurement records of the error that ended it: a doubt, or a proof that was too slow."""
+    if isinstance(error, TooSlow) and not further:
+        return {"proofs": [Proof("the measurement", error.found, ok=False, expected=error.expected, slow=True)]}
+    return {"doubts": [error.found, *further]}
 
 
 def _fastest_commit_ms(outcome: Outcome) -> float | None:

@@ -2,7 +2,7 @@
 
 import math
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import TooSlow
 from replication_lab.model.proof import Proof
 from replication_lab.model.race import REPLICAS
 from replication_lab.probes import disk_activity
@@ -50,11 +50,11 @@ class Phase:
         return {name: self._lag.rate(name, self._began, self._ended) for name in self._arrays}
 
     def known_rows_per_second(self) -> dict[str, float]:
-        """Return the rows a second of each replica; LabError if one was read too seldom."""
+        """Return the rows a second of each replica; TooSlow if one was read too seldom."""
         applied = self.rows_per_second()
         known = {name: rate for name, rate in applied.items() if rate is not None}
         if len(known) < len(applied):
-            raise LabError(
+            raise TooSlow(
                 "the host was too busy: there are too few readings of what the replicas apply",
                 "five readings while all are behind",
                 "./lab run raid_replica",
@@ -99,6 +99,7 @@ def went_on(name: str, phase: Phase, when: str) -> Proof:
         expected=f"no pause of {allowed:.1f} s (a third of the time) or longer",
         found=f"{pause:.1f} s is the longest pause",
         ok=pause < allowed,
+        slow=pause >= allowed,
     )
 
 
@@ -109,6 +110,7 @@ def saturated(name: str, phase: Phase, when: str) -> Proof:
         expected=f"busy at least {BUSY:.0%} of the time",
         found=f"{busy:.0%}",
         ok=busy >= BUSY,
+        slow=busy < BUSY,
     )
 
 
@@ -128,4 +130,5 @@ def paced(client: Pace) -> Proof:
         expected=f"{client.rate:.1f} rows/s (±{PACE:.0%})",
         found=f"{client.rows_per_second:.1f} rows/s",
         ok=abs(client.rows_per_second - client.rate) <= PACE * client.rate,
+        slow=client.rows_per_second < client.rate * (1 - PACE),
     )
