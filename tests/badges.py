@@ -3,7 +3,7 @@
 import tomllib
 from html import escape
 
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.world.catalogue import ROOT
 
 from tests import kept

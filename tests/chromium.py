@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, lock
 from replication_lab.world.installing import APT_INSTALL, Change, allow, make
 

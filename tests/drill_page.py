@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from replication_lab.model.drill import Drill
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill import Drill
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
 

@@ -15,7 +15,7 @@ import msgspec
 import yaml
 from replication_lab import runs
 from replication_lab.cli.bench_figure import Figure
-from replication_lab.model.drill import Drill
+from replication_lab.model.drill.drill import Drill
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow, FigureRow
 from replication_lab.runner import drill_set

@@ -2,7 +2,7 @@
 
 import io
 
-from replication_lab.model import comparison, over_time
+from replication_lab.model.comparing import comparison, over_time
 from replication_lab.report import compared
 from replication_lab.report import over_time as shown_over_time
 from rich.console import Console, RenderableType

@@ -3,11 +3,22 @@
 from typing import Any
 
 import msgspec
-from replication_lab.model.load import INSERTS, OTHER, SYSBENCH
-from replication_lab.model.question import CHOICES, CLIENTS, ENGINE, LIMITS, OWN, RATE, RTT, VALUE, VARIABLE, Question
-from replication_lab.model.question_disks import DISK, NONE, STORAGE
-from replication_lab.model.question_files import CNF
-from replication_lab.model.storage import ALONE, LEVELS, MOST_DISKS
+from replication_lab.model.lab.storage import ALONE, LEVELS, MOST_DISKS
+from replication_lab.model.question.disks import DISK, NONE, STORAGE
+from replication_lab.model.question.files import CNF
+from replication_lab.model.question.load import INSERTS, OTHER, SYSBENCH
+from replication_lab.model.question.question import (
+    CHOICES,
+    CLIENTS,
+    ENGINE,
+    LIMITS,
+    OWN,
+    RATE,
+    RTT,
+    VALUE,
+    VARIABLE,
+    Question,
+)
 
 # The description of each field that an editor shows.
 DESCRIBED = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 from replication_lab import faults
-from replication_lab.model import topology, toxic
-from replication_lab.model.drill import Drill
-from replication_lab.model.published import Data
-from replication_lab.model.toxic import ATTRIBUTES, PACKET_KINDS
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.experiment.published import Data
+from replication_lab.model.lab import topology, toxic
+from replication_lab.model.lab.toxic import ATTRIBUTES, PACKET_KINDS
 from replication_lab.world import catalogue
 
 DOCS = catalogue.ROOT / "docs"

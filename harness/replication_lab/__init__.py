@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from replication_lab.model.claim import Claim
-    from replication_lab.model.errors import LabError
-    from replication_lab.model.experiment import Case, Experiment, Preset
-    from replication_lab.model.quantities import (
+    from replication_lab.model.core.errors import LabError
+    from replication_lab.model.core.verdict import Verdict
+    from replication_lab.model.experiment.claim import Claim
+    from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+    from replication_lab.model.experiment.quantities import (
         Difference,
         ErrorShare,
         Figure,
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
         rtt,
         throughput,
     )
-    from replication_lab.model.relations import Bounds, KnownWithin, NoneSeen, SomeSeen
-    from replication_lab.model.verdict import Verdict
+    from replication_lab.model.experiment.relations import Bounds, KnownWithin, NoneSeen, SomeSeen
     from replication_lab.pytest_plugin.answers import Answer
     from replication_lab.pytest_plugin.handles import Acting, LabLink, LabNode, RunningLab
     from replication_lab.pytest_plugin.recorded import Drilled, Judged
@@ -42,15 +42,15 @@ VERSION = "0.2.0"
 
 # The public names, by the module that defines them.
 _PUBLIC = {
-    "model.claim": ("Claim",),
-    "model.errors": ("LabError",),
-    "model.experiment": ("Case", "Experiment", "Preset"),
-    "model.quantities": (
+    "model.experiment.claim": ("Claim",),
+    "model.core.errors": ("LabError",),
+    "model.experiment.experiment": ("Case", "Experiment", "Preset"),
+    "model.experiment.quantities": (
         *("Difference", "ErrorShare", "Figure", "PerRoundTrip", "Ratio", "Sum", "Total"),
         *("latency_p50", "per_shortest_round_trip", "rtt", "throughput"),
     ),
-    "model.relations": ("Bounds", "KnownWithin", "NoneSeen", "SomeSeen"),
-    "model.verdict": ("Verdict",),
+    "model.experiment.relations": ("Bounds", "KnownWithin", "NoneSeen", "SomeSeen"),
+    "model.core.verdict": ("Verdict",),
     "pytest_plugin.answers": ("Answer",),
     "pytest_plugin.handles": ("Acting", "LabLink", "LabNode", "RunningLab"),
     "pytest_plugin.recorded": ("Drilled", "Judged"),

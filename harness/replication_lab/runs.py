@@ -9,17 +9,17 @@ from typing import TypeVar
 import msgspec
 
 from replication_lab import VERSION, experiments
-from replication_lab.model.digest import Digest, digest
-from replication_lab.model.drill import Drill
-from replication_lab.model.drill_result import Drilled, Result
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Drills
-from replication_lab.model.experiment import Experiment, Preset
-from replication_lab.model.live_record import Live
-from replication_lab.model.progress import Tell
-from replication_lab.model.record import Record
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.timeline import Timeline
+from replication_lab.model.comparing.digest import Digest, digest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill_result import Drilled, Result
+from replication_lab.model.drill.evidence import Drills
+from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.live.record import Live
+from replication_lab.model.record.record import Record
 from replication_lab.report import (
     DrillsSummary,
     ExperimentSummary,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from replication_lab.live.viewed import Impossible
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.looking import CARD, SLIDER, slide_to_the_end

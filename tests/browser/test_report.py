@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from replication_lab import runs
-from replication_lab.model.comparison import compare
+from replication_lab.model.comparing.comparison import compare
 from replication_lab.report import compared_page, index
 
 from tests.records import golden

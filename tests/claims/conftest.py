@@ -6,7 +6,7 @@ first claim all are skipped, and none counts (`judged` in tests/conftest.py).
 """
 
 import pytest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 
 # The reasons of the claims that were not decided, and the number of those that were.
 UNDECIDED, DECIDED = pytest.StashKey[list[str]](), pytest.StashKey[int]()

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 
 class FakeClock:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
-from replication_lab.model.storage import Storage
+from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Stats, settings_of

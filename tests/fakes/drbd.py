@@ -7,7 +7,7 @@ unless it was told not to. What the peer is told of its network makes no differe
 import re
 from random import Random
 
-from replication_lab.model.disk import Limits
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world.disks.spindle import settings_of
 
 from tests.fakes.disks import FakeDisk

@@ -1,6 +1,6 @@
 """What the kernel says of DRBD, and a lab of two machines that say so."""
 
-from replication_lab.model.topology import Node
+from replication_lab.model.lab.topology import Node
 
 from tests.fakes.parts import LabOfNames
 

@@ -1,6 +1,6 @@
 """A fault whose proofs are as given."""
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 
 
 class FakeFault:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.disks.overlay import volume_name
 from replication_lab.world.mysql.dialects import Dialect

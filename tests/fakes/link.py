@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from replication_lab.model.errors import LabError
-from replication_lab.model.packets import Packets
-from replication_lab.model.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
 from replication_lab.probes.link_rate import LANES
 from replication_lab.world.echo import EchoConnection
 

@@ -13,8 +13,8 @@ from random import Random
 
 import msgspec
 from replication_lab.live.viewed import Impossible, Put, Unknown
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import (
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.live.view import (
     Accepted,
     ActOnNode,
     Band,

@@ -1,9 +1,9 @@
 """A machine and its disk that faults act on, and what their proofs doubt."""
 
 import pytest
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks.spindle import Stats
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.disks.array import DATA
 
 from tests.fakes.disks import device_of

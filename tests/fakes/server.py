@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.semisync import SemiSyncStatus

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.model import gtid
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, lab_files
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Backlog, Replica, ReplicaStatus

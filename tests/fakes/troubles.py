@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from replication_lab.model.errors import LabError, TooSlow
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.core.errors import LabError, TooSlow
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.fakes.lab import FakeLab

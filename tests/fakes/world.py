@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replication_lab.model.evidence import Evidence, Looked, View
-from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.noise import Noise
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.drill.evidence import Evidence, Looked, View
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.lab.topology import Topology
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.world import catalogue
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import docker.errors
 import pymysql
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 

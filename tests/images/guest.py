@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Sequence
 
 import msgspec
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import vm
 
 LEVELS = ("raid0", "raid1", "single")

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.disks.spindle import Spindle, arguments
 
 from tests.images.conftest import LABEL, PATIENCE_S, build, remove_container, until

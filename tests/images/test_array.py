@@ -1,7 +1,7 @@
 """The array's container where the host gives it less than it needs."""
 
 import pytest
-from replication_lab.model.disk import Limits
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world.disks.spindle import arguments
 
 from tests.images.conftest import LABEL, PATIENCE_S, build, remove_container

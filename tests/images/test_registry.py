@@ -143,7 +143,7 @@ def test_a_push_that_is_refused_says_why(client, name, refused_by):
 @pytest.fixture
 def refused_by():
     def call(act, *arguments):
-        from replication_lab.model.errors import LabError
+        from replication_lab.model.core.errors import LabError
 
         with pytest.raises(LabError) as told:
             act(*arguments)

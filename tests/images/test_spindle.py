@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world.disks.spindle import Settings
 
 from tests.images.conftest import LABEL, build, remove_container

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from replication_lab.model.disk import Limits
+from replication_lab.model.lab.disk import Limits
 
 from tests.images.spindles import spindles
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import vm
 from replication_lab.world.docker import labels, leftovers
 

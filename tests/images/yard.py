@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pymysql
-from replication_lab.model.disk import Limits
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world import vm
 from replication_lab.world.disks.spindle import Spindle, arguments
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue, owners, signals
 from replication_lab.world.clock import wait_until

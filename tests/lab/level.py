@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import TABLE
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock, signals

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 from replication_lab.lab import up
-from replication_lab.model.disk import Limits
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, clock, drbd, signals
 from replication_lab.world.docker import images
 

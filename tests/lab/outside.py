@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.model.command import LAUNCHER
+from replication_lab.model.core.command import LAUNCHER
 from replication_lab.world import catalogue
 
 SECONDS = 900

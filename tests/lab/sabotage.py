@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
-from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads.sequential_inserts import SequentialInserts

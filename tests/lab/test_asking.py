@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from replication_lab import experiments
 from replication_lab import runs as running
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Evidence
-from replication_lab.model.question import Question
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.evidence import Evidence
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 from replication_lab.world.mysql.semisync import SemiSync

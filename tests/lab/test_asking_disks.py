@@ -6,9 +6,9 @@ import secrets
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.question import Question
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue, signals
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import images, project

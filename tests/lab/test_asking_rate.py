@@ -4,7 +4,7 @@ import time
 
 import pytest
 from replication_lab.experiments.question.load import PACED_INSERTS
-from replication_lab.model.rate import KEPT
+from replication_lab.model.question.rate import KEPT
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.workloads.timed_script import TimedScript
 

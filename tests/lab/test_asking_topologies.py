@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.question import Question
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue, drbd, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica

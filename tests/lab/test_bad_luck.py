@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.record import Record
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.record.record import Record
 from replication_lab.world import catalogue, owners
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels, leftovers, project

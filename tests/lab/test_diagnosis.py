@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import pytest
 from replication_lab.faults import toxic_calibration
 from replication_lab.lab import up
-from replication_lab.model.bottleneck import Bottleneck, diagnose
-from replication_lab.model.disk import Limits
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.toxic import ToxicBody
+from replication_lab.probes.bottleneck import Bottleneck, diagnose
 from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until

@@ -8,10 +8,10 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import status as views
 from replication_lab.lab import up
-from replication_lab.model.compose_project import DATA
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.statistics import interval_of_mean
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.statistics import interval_of_mean
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.lab.compose_project import DATA
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock, drbd

@@ -1,7 +1,7 @@
 """Is a drill's ratio UNKNOWN while another program keeps a CPU busy, and judged on a quiet machine?"""
 
 import pytest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.world.clock import wait_until

@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab.faults.kill import Kill
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
 from replication_lab.world.docker.service import Node

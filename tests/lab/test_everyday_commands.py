@@ -7,7 +7,7 @@ import msgspec
 import pymysql
 import pytest
 from replication_lab import runs
-from replication_lab.model.drill import Expectation
+from replication_lab.model.drill.drill import Expectation
 from replication_lab.runner import drill_set
 from replication_lab.world.docker import leftovers, project
 

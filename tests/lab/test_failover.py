@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab.lab import status, up
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import TABLE
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.replication import failover

@@ -5,8 +5,8 @@ from contextlib import closing, contextmanager
 import pytest
 from replication_lab.faults.toxic_calibration import put
 from replication_lab.lab import migrate, nodes
-from replication_lab.model.errors import LabError
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.storage import Storage
 from replication_lab.probes.commit_latency import TABLE
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from replication_lab.faults.toxic_calibration import put
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
 from replication_lab.world.mysql.replica import Replica

@@ -5,8 +5,8 @@ import signal
 import pytest
 from replication_lab.faults.cut import Cut
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world.docker.link import RunningLink

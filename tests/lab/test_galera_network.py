@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from replication_lab import replication
 from replication_lab.faults import toxic_calibration as toxic_fault
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes import link_rate
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.galera import wait_until_synced

@@ -7,8 +7,8 @@ from replication_lab.experiments.galera_vs_semisync import experiment
 from replication_lab.faults.cpu_limit import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project

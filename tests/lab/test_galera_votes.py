@@ -5,8 +5,8 @@ import secrets
 import pytest
 from replication_lab import replication
 from replication_lab.lab import nodes, status, up
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until

@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import nodes, sql_files, up
-from replication_lab.model.errors import LabError, OutcomeUnknown
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import group as kind
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until

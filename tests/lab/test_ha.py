@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, drbd, pacemaker

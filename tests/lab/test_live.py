@@ -11,8 +11,8 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.live.labs import viewed
 from replication_lab.live.session import viewing
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.live import ActOnNode, Gone, Level
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.live.view import ActOnNode, Gone, Level
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import project
 

@@ -4,8 +4,8 @@ import secrets
 
 import pytest
 from replication_lab.lab import disks, up
-from replication_lab.model.disk import Limits
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until

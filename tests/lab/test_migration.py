@@ -5,8 +5,8 @@ import signal
 
 import pytest
 from replication_lab.lab import migrate, up
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, signals
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import images, project, volumes

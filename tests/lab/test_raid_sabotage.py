@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
-from replication_lab.model.disk import Limits
-from replication_lab.model.experiment import Preset
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.lab_spec import LabSpec
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.runner.rounds import Run

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab.experiments.semisync_wan import LINK, experiment
 from replication_lab.faults.toxic_calibration import clear
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 

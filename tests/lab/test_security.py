@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pymysql
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import engine, labels
 from replication_lab.world.docker.lab import PASSWORDS

@@ -6,11 +6,11 @@ import secrets
 import pytest
 from replication_lab import experiments, replication
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.question import Question
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 

@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from replication_lab.model.errors import OutcomeUnknown
+from replication_lab.model.core.errors import OutcomeUnknown
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import leftovers, project
 

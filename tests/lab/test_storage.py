@@ -8,9 +8,9 @@ import signal
 import pytest
 from replication_lab.faults.disk_limits import changed
 from replication_lab.lab import disks, up
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays

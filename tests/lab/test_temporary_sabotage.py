@@ -5,9 +5,9 @@ import secrets
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
-from replication_lab.model.experiment import Preset
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.lab_spec import LabSpec
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, signals

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 from replication_lab import runs
-from replication_lab.model.digest import Digest, decode, encode
+from replication_lab.model.comparing.digest import Digest, decode, encode
 from replication_lab.world import catalogue
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
-from replication_lab.model.old_record import FIGURES_BEFORE_SCHEMA_5
+from replication_lab.model.record.old_record import FIGURES_BEFORE_SCHEMA_5
 from replication_lab.report import Summary
 from replication_lab.report.summary import encode
 

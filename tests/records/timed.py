@@ -4,11 +4,11 @@ from itertools import accumulate
 from pathlib import Path
 
 import msgspec
-from replication_lab.model.evidence import Looked, View
-from replication_lab.model.load_timeline import timeline_of
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.moments import Moments
-from replication_lab.model.record import encode
+from replication_lab.model.drill.evidence import Looked, View
+from replication_lab.model.question.moments import Moments
+from replication_lab.model.record.load_timeline import timeline_of
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import encode
 from replication_lab.world.journal import read
 
 VIEWS = {"source": View("semi-sync ON"), "replica": View("replicating", behind_s=0)}

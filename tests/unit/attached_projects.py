@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from replication_lab.model.attachment import AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.compose_project import Project, Running
+from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
+from replication_lab.model.lab.compose_project import Project, Running
 
 DATABASE = Running(
     "shop-db-1",

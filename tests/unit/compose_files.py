@@ -4,7 +4,7 @@ import functools
 import re
 
 import yaml
-from replication_lab.model.topology import LOADER
+from replication_lab.model.lab.topology import LOADER
 from replication_lab.world import catalogue
 
 COMPOSE = catalogue.COMPOSE

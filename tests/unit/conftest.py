@@ -13,11 +13,11 @@ import docker
 import pytest
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model import toxic
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Preset
-from replication_lab.model.noise import WAIT
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.noise import WAIT
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.lab import toxic
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results

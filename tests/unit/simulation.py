@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from replication_lab.model import statistics
-from replication_lab.model.relations import FEWEST_TO_GIVE_UP
-from replication_lab.model.statistics import Plan
+from replication_lab.model.core import statistics
+from replication_lab.model.core.statistics import Plan
+from replication_lab.model.experiment.relations import FEWEST_TO_GIVE_UP
 from scipy.special import stdtrit
 
 SLOW_ROUND = np.log(1.5)

@@ -2,15 +2,15 @@
 
 from random import Random
 
-from replication_lab.model.claim import Claim
-from replication_lab.model.event import End, Lab
-from replication_lab.model.experiment import Case, Experiment, Preset, schedule
-from replication_lab.model.measurement import Fault, Measurement, Spread
-from replication_lab.model.noise import Noise
-from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
-from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
-from replication_lab.model.record import Record, Run
+from replication_lab.model.core.event import End, Lab
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.experiment.published import parse_data
+from replication_lab.model.experiment.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
+from replication_lab.model.record.measurement import Fault, Measurement, Spread
+from replication_lab.model.record.record import Record, Run
 
 LAN = {"none": 5366.0, "async-85ms": 4807.0, "semisync-direct": 2553.0, "semisync-proxy": 2096.0}
 WAN = {f"{point}-85ms-{clients}": clients for point in ("after-sync", "after-commit") for clients in (1, 4, 16, 64)}

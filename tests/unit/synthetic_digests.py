@@ -2,8 +2,8 @@
 
 import numpy as np
 from msgspec.structs import replace
-from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.comparing.digest import CaseDigest, ClaimDigest, Digest, EngineDigest
+from replication_lab.model.core.verdict import Verdict
 
 MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
 

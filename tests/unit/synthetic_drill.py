@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 from junitparser import JUnitXml
 from replication_lab import faults
-from replication_lab.model.drill import parse_drill
-from replication_lab.model.event import End, Lab
-from replication_lab.model.evidence import Drills, Evidence, FaultEvidence, View
-from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
-from replication_lab.model.proof import Proof
-from replication_lab.model.record import Record
+from replication_lab.model.core.event import End, Lab
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.drill import parse_drill
+from replication_lab.model.drill.evidence import Drills, Evidence, FaultEvidence, View
+from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.record.record import Record
 from replication_lab.report import DrillsSummary, junit, summarise_drills
 from replication_lab.world import catalogue, journal
 

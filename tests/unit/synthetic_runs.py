@@ -2,12 +2,12 @@
 
 from replication_lab.experiments.semisync_wan import arrange, prepare
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Experiment, Preset
-from replication_lab.model.published import Data
-from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.published import Data
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.record.record import Record
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 
 from tests.fakes import troubles

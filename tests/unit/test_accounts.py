@@ -1,7 +1,7 @@
 """Is the account of a server found where the vendors' images have it, and does no message tell its password?"""
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.attached import accounts_for
 from replication_lab.world.mysql.accounts import Account, from_environment, parse_dsn
 

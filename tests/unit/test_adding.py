@@ -12,9 +12,9 @@ import pytest
 from replication_lab import experiments, faults, workloads
 from replication_lab import probes as readings
 from replication_lab.faults.fault import FAULTS
-from replication_lab.model.drill import parse_drill
-from replication_lab.model.topology import parse_topology
-from replication_lab.model.toxic import parse_toxic
+from replication_lab.model.drill.drill import parse_drill
+from replication_lab.model.lab.topology import parse_topology
+from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.world import catalogue
 
 from tests.pages.blocks import blocks, write

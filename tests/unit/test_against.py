@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
-from replication_lab.model.against import Against
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.only import Only
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.record.against import Against
+from replication_lab.model.record.only import Only
 from replication_lab.world import catalogue, lock, own, revisions
 
 from tests.records import golden

@@ -3,8 +3,8 @@
 import threading
 
 import pytest
-from replication_lab.model.application import Application, Probed, figures, sentences
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.application import Application, Probed, figures, sentences
 from replication_lab.runner import application
 from replication_lab.runner.application import Probe
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.question import Question
+from replication_lab.model.question.question import Question
 from replication_lab.runner import asked_drills
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus

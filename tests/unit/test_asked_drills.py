@@ -7,13 +7,13 @@ import pytest
 from replication_lab import experiments, replication
 from replication_lab import runs as running
 from replication_lab.experiments.question.topologies import can_answer
-from replication_lab.model.event import INTERRUPTED, Doubt
-from replication_lab.model.evidence import Evidence, FaultEvidence, NoiseWhile
-from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
-from replication_lab.model.noise import Noise
-from replication_lab.model.proof import Proof
-from replication_lab.model.question import Question
-from replication_lab.model.run_request import RunRequest
+from replication_lab.model.core.event import INTERRUPTED, Doubt
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile
+from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.question.question import Question
 from replication_lab.report import junit, page, terminal
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.world import catalogue, journal

@@ -6,11 +6,11 @@ from itertools import islice
 import pytest
 from replication_lab import experiments
 from replication_lab.experiments.question import state
-from replication_lab.model.drawn import drawn
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.history import Outcome, parse
-from replication_lab.model.question import Question
-from replication_lab.model.sql_load import transactions
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.drill.history import Outcome, parse
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.sql_load import transactions
+from replication_lab.workloads.drawn import drawn
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world.mysql.client import Answer
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from replication_lab.model import attach_checks
-from replication_lab.model.attachment import AskedLink, parse_link
-from replication_lab.model.errors import LabError
+from replication_lab.lab import attach_checks
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import AskedLink, parse_link
 
 from tests.unit.attached_projects import APPLICATION, DATABASE, project
 

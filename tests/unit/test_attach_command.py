@@ -10,9 +10,9 @@ from replication_lab.cli import cli
 from replication_lab.lab import attach_plan
 from replication_lab.lab.attach import NOTHING_FLOWS
 from replication_lab.lab.attach_plan import Plan
-from replication_lab.model.attachment import Consumer
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.attachment import Consumer
 from replication_lab.world.docker import attachments, compose_call
 
 from tests.unit.attached_projects import attachment

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import attach
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.world.docker.attached import AttachedLab
 
 LINK, PROXY, APP = "app-db", "10.0.0.9", "10.0.0.3"

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from replication_lab import replication
-from replication_lab.model.attachment import AttachedLink
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import links_of
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.fault import links_of
+from replication_lab.model.lab.attachment import AttachedLink
 from replication_lab.runner import attached
 
 from tests.unit.attached_projects import attachment

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import yaml
 from replication_lab import replication
-from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Consumer, override
+from replication_lab.model.lab.attachment import LABEL, OWNER, AttachedLink, Consumer, override
 from replication_lab.world import lab_files
 from replication_lab.world.docker import attachments, compose_call
 

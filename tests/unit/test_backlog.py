@@ -1,7 +1,7 @@
 """What a replica has received and not applied is counted, and no statement makes it lose that."""
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.mysql import replica
 from replication_lab.world.mysql.dialects import dialects

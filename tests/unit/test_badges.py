@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.world.catalogue import ROOT
 
 from tests import badges, kept

@@ -5,7 +5,7 @@ import time
 
 import msgspec
 import pytest
-from replication_lab.model.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
+from replication_lab.probes.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
 from replication_lab.probes.node_resources import LOOKS
 from replication_lab.world.mysql.replica import Progress
 

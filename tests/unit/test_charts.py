@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from replication_lab.model.experiment import Curves
-from replication_lab.model.noise import Noise
-from replication_lab.model.record import Record
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.experiment.experiment import Curves
+from replication_lab.model.record.record import Record
 from replication_lab.report import chart, charts, forest, forest_rows, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip
 from replication_lab.report.forest import against

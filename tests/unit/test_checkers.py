@@ -3,8 +3,8 @@
 import math
 
 import pytest
-from replication_lab.model import checkers
-from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
+from replication_lab.model.drill import checkers
+from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
 
 GOOD, REFUSED, UNANSWERED = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
 

@@ -1,7 +1,7 @@
 """Do the tests of pages say what is missing where there is no Chromium?"""
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 from tests import chromium
 

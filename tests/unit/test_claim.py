@@ -4,15 +4,15 @@ import math
 
 import pytest
 from msgspec import structs
-from replication_lab.model.claim import NotJudged, judge
-from replication_lab.model.event import Doubt, End
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.noise import Noise
-from replication_lab.model.proof import Proof
-from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
-from replication_lab.model.record import Record
-from replication_lab.model.statistics import Plan
-from replication_lab.model.verdict import Expected, Verdict, exit_code
+from replication_lab.model.core.event import Doubt, End
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.statistics import Plan
+from replication_lab.model.core.verdict import Expected, Verdict, exit_code
+from replication_lab.model.experiment.claim import NotJudged, judge
+from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 
 from tests.unit.synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
 

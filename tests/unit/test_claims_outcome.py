@@ -11,7 +11,7 @@ CONFTEST = Path(__file__).parents[1] / "claims" / "conftest.py"
 TESTS = """
 from types import SimpleNamespace
 import pytest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 
 @pytest.mark.parametrize("word", {words!r})
 def test_claim(comes_out, word):

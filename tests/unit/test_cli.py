@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
 from replication_lab.lab import down as removal
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.disks import array
 from replication_lab.world.docker import compose_version, engine, labels, leftovers, project
@@ -97,9 +97,10 @@ def test_help_loads_no_command():
         "replication_lab.cli",
         "replication_lab.cli.streams",
         "replication_lab.model",
-        "replication_lab.model.command",
-        "replication_lab.model.errors",
-        "replication_lab.model.visible",
+        "replication_lab.model.core",
+        "replication_lab.model.core.command",
+        "replication_lab.model.core.errors",
+        "replication_lab.model.core.visible",
         "replication_lab.world",
         "replication_lab.world.signals",
     }
@@ -111,7 +112,7 @@ def test_a_command_on_labs_loads_no_fault_no_other_kind_of_replication_and_no_re
     found = imported("up", "--help")
 
     assert "replication_lab.lab.up" in found
-    others = ("faults.kill", "replication.galera", "replication.drbd", "model.record", "world.journal")
+    others = ("faults.kill", "replication.galera", "replication.drbd", "model.record.record", "world.journal")
     assert not found & {f"replication_lab.{name}" for name in others}
 
 

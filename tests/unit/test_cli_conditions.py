@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, project
 

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli, runs
-from replication_lab.model.comparison import compare
-from replication_lab.model.digest import decode, encode
-from replication_lab.model.errors import LabError
+from replication_lab.model.comparing.comparison import compare
+from replication_lab.model.comparing.digest import decode, encode
+from replication_lab.model.core.errors import LabError
 
 from tests.records import golden
 

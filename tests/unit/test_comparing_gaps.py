@@ -2,12 +2,12 @@
 
 import pytest
 from msgspec.structs import replace
-from replication_lab.model.comparison import compare
-from replication_lab.model.digest import ENDED_BY_NOISE, NO_QUIET_ROUND, CaseDigest, ClaimDigest, digest
-from replication_lab.model.event import NOISY, End
-from replication_lab.model.noise import Noise
-from replication_lab.model.record import Record
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.comparing.comparison import compare
+from replication_lab.model.comparing.digest import ENDED_BY_NOISE, NO_QUIET_ROUND, CaseDigest, ClaimDigest, digest
+from replication_lab.model.core.event import NOISY, End
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.record.record import Record
 from replication_lab.report.compared import markdown_text
 
 from tests.unit import synthetic

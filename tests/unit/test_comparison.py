@@ -5,12 +5,12 @@ import zlib
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from replication_lab.model.comparison import Outcome, compare
-from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, decode, digest, encode
-from replication_lab.model.errors import LabError
-from replication_lab.model.noise import Noise
-from replication_lab.model.record import Record
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.comparing.comparison import Outcome, compare
+from replication_lab.model.comparing.digest import CaseDigest, ClaimDigest, Digest, decode, digest, encode
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.record.record import Record
 
 from tests.unit import synthetic
 from tests.unit.synthetic_digests import changed, on_another_machine, run

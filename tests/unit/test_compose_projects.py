@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import down as removal
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, files, lab_files, signals
 from replication_lab.world.docker import compose, images, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine

@@ -9,8 +9,8 @@ from replication_lab.faults.toxic_calibration import calibrated, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab import up
 from replication_lab.lab.status import called
-from replication_lab.model.condition import Condition, condition_of_body, parse_condition, parse_links
-from replication_lab.model.toxic import LINK_RATE
+from replication_lab.model.lab.condition import Condition, condition_of_body, parse_condition, parse_links
+from replication_lab.model.lab.toxic import LINK_RATE
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from replication_lab.faults.condition import Condition
 from replication_lab.faults.toxic_calibration import bodies_of, exchange, put, replace_attributes
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FakeLab

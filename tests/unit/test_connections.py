@@ -10,7 +10,7 @@ from replication_lab import experiments, replication
 from replication_lab.cli import cli
 from replication_lab.lab import status
 from replication_lab.lab.connections import connections, variables
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project

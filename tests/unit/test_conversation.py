@@ -4,7 +4,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import conversation
 from replication_lab.world.docker.conversation import Conversation
 

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import pytest
 from docker.errors import APIError
-from replication_lab.model.disk import Disk, Limits, check_size, parse_disks
+from replication_lab.model.lab.disk import Disk, Limits, check_size, parse_disks
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks.spindle import Settings, Spindle, Stats, arguments, settings_of
 

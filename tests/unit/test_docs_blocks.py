@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 from replication_lab import faults
-from replication_lab.model import option_file, sql_load
-from replication_lab.model.drill import parse_drill
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.published import parse_data
-from replication_lab.model.toxic import parse_toxic
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.drill.drill import parse_drill
+from replication_lab.model.experiment.published import parse_data
+from replication_lab.model.lab import option_file
+from replication_lab.model.lab.toxic import parse_toxic
+from replication_lab.model.question import sql_load
 from replication_lab.world import catalogue
 
 from tests.pages import commands

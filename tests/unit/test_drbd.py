@@ -4,7 +4,7 @@ import io
 
 import pytest
 from replication_lab.cli import output
-from replication_lab.model.topology import Node
+from replication_lab.model.lab.topology import Node
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.drbd import Machines, _prove_whole
 from replication_lab.world import drbd

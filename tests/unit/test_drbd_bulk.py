@@ -2,8 +2,8 @@
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.errors import LabError
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.workloads.bulk_write import rate
 
 KNOWN = experiments.load("drbd_bulk")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from replication_lab import experiments
 from replication_lab.experiments import drbd_cost
-from replication_lab.model.errors import LabError
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.replication import drbd_state
 from replication_lab.workloads import sysbench_oltp
 from replication_lab.world.disks import spindle

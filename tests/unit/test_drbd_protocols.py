@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 
 PUBLISHED = experiments.load("drbd_protocols")
 # Loads of a quarter second: a few commits over the longest link, and hundreds over the shortest.

@@ -2,14 +2,14 @@
 
 import pytest
 from replication_lab.faults.schedule import FaultSchedule
-from replication_lab.model import drill
-from replication_lab.model.drill import Drill, Step, parse_drill
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Evidence, FaultEvidence
-from replication_lab.model.fault import links_of
-from replication_lab.model.proof import Proof
-from replication_lab.model.record import Record
-from replication_lab.model.record import encode as encode_event
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill import drill
+from replication_lab.model.drill.drill import Drill, Step, parse_drill
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence
+from replication_lab.model.drill.fault import links_of
+from replication_lab.model.record.record import Record
+from replication_lab.model.record.record import encode as encode_event
 from replication_lab.probes import forbidden_logs
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue

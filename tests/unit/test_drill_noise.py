@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
-from replication_lab.model.drill import Expectation
-from replication_lab.model.drill_noise import RATIOS, possible
-from replication_lab.model.drill_result import judge
-from replication_lab.model.evidence import NoiseWhile
-from replication_lab.model.noise import Noise
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill import Expectation
+from replication_lab.model.drill.drill_noise import RATIOS, possible
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.evidence import NoiseWhile
 from replication_lab.runner.drill import DrillRequest, DrillRun
 
 from tests.fakes.parts import LabOfNames

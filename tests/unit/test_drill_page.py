@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from replication_lab import runs as running
 from replication_lab.cli import drill as drill_command
-from replication_lab.model.drill import Expectation
-from replication_lab.model.drill_result import judge
-from replication_lab.model.event import End
-from replication_lab.model.history import Copy
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.event import End
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill import Expectation
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.history import Copy
 
 from tests import drill_page
 from tests.unit.synthetic_drill import HISTORY, evidence, parsed, recorded, summed_up

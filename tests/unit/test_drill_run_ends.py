@@ -5,9 +5,9 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model.event import Lab
-from replication_lab.model.history import Ended, Invoked, encode
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.event import Lab
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.history import Ended, Invoked, encode
 from replication_lab.report import DrillsSummary
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from replication_lab.model.drill_result import judge
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill_result import judge
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 

@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
-from replication_lab.model import drill_result
-from replication_lab.model.drill import Expectation
-from replication_lab.model.drill_result import judge
-from replication_lab.model.evidence import FaultEvidence, Looked, View
-from replication_lab.model.history import Copy
-from replication_lab.model.verdict import Verdict, exit_code
+from replication_lab.model.core.verdict import Verdict, exit_code
+from replication_lab.model.drill import drill_result
+from replication_lab.model.drill.drill import Expectation
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.evidence import FaultEvidence, Looked, View
+from replication_lab.model.drill.history import Copy
 from replication_lab.replication.galera import how_returned
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from unittest import mock
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue, echo
 from replication_lab.world.echo import Echo

@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.topology import parse_topology
+from replication_lab.model.lab.topology import parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import bake_file
 from replication_lab.world.mysql.dialects import dialects

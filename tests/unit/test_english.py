@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from replication_lab import cli
-from replication_lab.model.topology import LOADER
+from replication_lab.model.lab.topology import LOADER
 
 from tests.unit import user_texts
 from tests.unit.user_texts import COMMANDS

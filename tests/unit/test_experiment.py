@@ -1,13 +1,13 @@
 """Do data, claims and presets of an experiment fit each other?"""
 
 import pytest
-from replication_lab.model.claim import Claim, NotJudged
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Experiment, Preset, schedule
-from replication_lab.model.published import parse_data
-from replication_lab.model.quantities import Total, throughput
-from replication_lab.model.record import Record
-from replication_lab.model.verdict import Expected, Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Expected, Verdict
+from replication_lab.model.experiment.claim import Claim, NotJudged
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.experiment.published import parse_data
+from replication_lab.model.experiment.quantities import Total, throughput
+from replication_lab.model.record.record import Record
 
 from tests.unit import synthetic
 from tests.unit.synthetic import claim, experiment, lab, record, run

@@ -1,8 +1,8 @@
 """Are lines found that no server's log may hold?"""
 
 import pytest
-from replication_lab.model.drill_result import judge
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill_result import judge
 from replication_lab.probes import forbidden_logs
 from replication_lab.report.drill_text import text
 from replication_lab.world import catalogue

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from junitparser import JUnitXml
 from replication_lab import cli
-from replication_lab.model.comparison import compare
-from replication_lab.model.drill_result import Result
-from replication_lab.model.event import End
-from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record
-from replication_lab.model.timeline import Timeline
+from replication_lab.model.comparing.comparison import compare
+from replication_lab.model.core.event import End
+from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.record.record import Record
 from replication_lab.report import annotations, compared, figures, formats, markdown, page, summarise
 from replication_lab.report.rows import IntervalRow
 

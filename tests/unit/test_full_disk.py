@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 from replication_lab import runs as running
-from replication_lab.model.history import Outcome, parse
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.history import Outcome, parse
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, files, journal
 

@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from replication_lab.model.claim import judge
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.noise import Noise
-from replication_lab.model.quantities import Figure, Total
-from replication_lab.model.record import Record
-from replication_lab.model.statistics import Plan
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.statistics import Plan
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import judge
+from replication_lab.model.experiment.quantities import Figure, Total
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 
 from tests.unit.synthetic import claim, run
 

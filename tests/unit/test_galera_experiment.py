@@ -6,9 +6,9 @@ import pytest
 from msgspec import structs
 from replication_lab import experiments
 from replication_lab.experiments._galera_cases import CLIENTS, THREE, TWO
-from replication_lab.model.experiment import Preset
-from replication_lab.model.toxic import ToxicBody
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.journal import Journal
 
@@ -86,7 +86,7 @@ class Pages(Journal):
     folder = None
 
     def __init__(self):
-        from replication_lab.model.record import Record
+        from replication_lab.model.record.record import Record
 
         self.record = Record()
 

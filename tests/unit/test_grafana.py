@@ -2,7 +2,7 @@
 
 import json
 
-from replication_lab.model.metrics import text_of
+from replication_lab.live.prometheus import text_of
 from replication_lab.world import catalogue
 
 from tests.fakes.live import LINK, FakeLive

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 from replication_lab import replication
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
 from replication_lab.world import catalogue

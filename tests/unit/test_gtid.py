@@ -1,7 +1,7 @@
 """Does arithmetic on GTIDs say what one server has and another has not, in both families' spelling?"""
 
 import pytest
-from replication_lab.model import gtid
+from replication_lab.world.mysql import gtid
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 import pytest
 from replication_lab.cli import output
 from replication_lab.lab import status
-from replication_lab.model.errors import LabError
-from replication_lab.model.topology import Node
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Node
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, pacemaker

@@ -15,8 +15,8 @@ from junitparser import JUnitXml
 from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.cli import console
-from replication_lab.model.errors import LabError
-from replication_lab.model.visible import visible
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.visible import visible
 from replication_lab.world.console import Console
 from rich.live import Live
 from rich.table import Table

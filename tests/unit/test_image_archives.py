@@ -13,7 +13,7 @@ import tarfile
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import archive, archives, bake_file, images
 
 from tests.fakes.docker_engine import Image

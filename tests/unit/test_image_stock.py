@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import stock
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import host
 from replication_lab.world.docker import archives, bake_file, images, registry
 from replication_lab.world.docker import engine as docker_engine

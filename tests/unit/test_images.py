@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
 from replication_lab.world.docker import bake_file, images

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model.drill_result import judge
-from replication_lab.model.run_request import RunRequest
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.report import index, summarise
 from replication_lab.report.index import Run
 from replication_lab.report.summary import encode

@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab.faults.injected import injected
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 from tests.fakes.fault import FakeFault
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import installing
 from replication_lab.world.installing import Change
 
@@ -15,7 +15,7 @@ CHANGE = Change("a thing", [["true"]], ["thing"], (("/etc/apt/thing", "a source"
 # What a command does in a process of its own, so that it has a terminal of its own.
 PROGRAM = """
 from replication_lab.world import installing
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 try:
     apt = (("/etc/apt/thing", "a source"),)
     installing.allow(installing.Change("a thing", [["true"]], ["thing"], apt, "the engine"))

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
-from replication_lab.model.errors import LabError
-from replication_lab.model.sql_text import typed_statements
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.question.sql_text import typed_statements
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker import project

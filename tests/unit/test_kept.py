@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 from replication_lab.cli.bench_figure import figure
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.world import catalogue, host
 

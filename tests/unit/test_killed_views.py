@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from replication_lab import replication as redundancy
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import drbd as machines
 from replication_lab.replication import galera as cluster
 from replication_lab.replication import kind as nodes

@@ -4,10 +4,10 @@ import pytest
 from msgspec import json
 from replication_lab.cli.files import cnf_files
 from replication_lab.lab import start_options
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_options import by_node, options_by_node
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.option_file import Option, StartOptions
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.option_file import Option, StartOptions
+from replication_lab.model.question.lab_options import by_node, options_by_node
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import State
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model import record as records
-from replication_lab.model.latencies import Ordered
-from replication_lab.model.timeline import quantile
+from replication_lab.model.drill.timeline import quantile
+from replication_lab.model.record import record as records
+from replication_lab.model.record.latencies import Ordered
 from replication_lab.world import catalogue, journal
 
 from tests.records import golden

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from replication_lab.model.history import Outcome, parse
+from replication_lab.model.drill.history import Outcome, parse
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import Answer, Client

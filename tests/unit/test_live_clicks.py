@@ -1,11 +1,11 @@
 """Are a viewer's clicks kept as bands and as a drill, and is the ledger of a load counted as its clients were told?"""
 
 import pytest
+from replication_lab.live.clicked import Clicked, drill_of
 from replication_lab.live.happened import Happenings
 from replication_lab.live.tally import LoadTally
-from replication_lab.model.clicked import Clicked, drill_of
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
 from replication_lab.runner import drill_set
 
 LINK = "source-replica"

@@ -5,7 +5,7 @@ import threading
 import pytest
 from replication_lab.live import link_control
 from replication_lab.live.link_control import LinkControl
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FakeLab

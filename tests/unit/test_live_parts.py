@@ -14,10 +14,10 @@ from replication_lab.live.node_watch import NodeWatch, Seen
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route, RoutedClient
 from replication_lab.live.tally import LoadTally
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.history import Ended, Invoked, Outcome, encode
-from replication_lab.model.live import ActOnNode, Link
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.live.view import ActOnNode, Link
 from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger

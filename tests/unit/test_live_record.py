@@ -5,9 +5,9 @@ import pytest
 from replication_lab import runs as running
 from replication_lab.live.recorder import Recorder
 from replication_lab.live.tally import LoadTally
-from replication_lab.model.event import End
-from replication_lab.model.history import Ended, Invoked, Outcome, encode
-from replication_lab.model.live_record import Acted, Second
+from replication_lab.model.core.event import End
+from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.live.record import Acted, Second
 from replication_lab.world import journal
 
 from tests.fakes.live import LINK, FakeLive

@@ -2,9 +2,9 @@
 
 import pytest
 from replication_lab import replication
-from replication_lab.model.explained import Now, explain
-from replication_lab.model.live import Latency, Level, Span
-from replication_lab.model.live_rules import latency_of, law, waited
+from replication_lab.live.rules import latency_of, law, waited
+from replication_lab.model.live.explained import Now, explain
+from replication_lab.model.live.view import Latency, Level, Span
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
 

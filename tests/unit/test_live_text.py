@@ -8,8 +8,8 @@ import pytest
 from replication_lab.cli import live as commands
 from replication_lab.cli.live_text import line, screen
 from replication_lab.live.metrics import endpoint
-from replication_lab.model.live import Level
-from replication_lab.model.metrics import text_of
+from replication_lab.live.prometheus import text_of
+from replication_lab.model.live.view import Level
 from rich.console import Console
 
 from tests.fakes.asgi import ask

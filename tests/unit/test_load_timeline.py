@@ -4,12 +4,12 @@ import re
 
 import pytest
 from replication_lab.experiments import load
-from replication_lab.model import load_timeline
-from replication_lab.model.evidence import Looked, View
-from replication_lab.model.load_timeline import Answered, LoadTimeline, Stay, timeline_of, widened
-from replication_lab.model.moments import Moments
-from replication_lab.model.noise import Noise
-from replication_lab.model.record import Record, encode
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.drill.evidence import Looked, View
+from replication_lab.model.question.moments import Moments
+from replication_lab.model.record import load_timeline
+from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, timeline_of, widened
+from replication_lab.model.record.record import Record, encode
 from replication_lab.report import page, round_timelines, summarise
 from replication_lab.report.chart import Chart
 from replication_lab.workloads.sequential_inserts import parse

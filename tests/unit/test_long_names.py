@@ -1,8 +1,8 @@
 """Is a name that nothing can have refused before anything starts, with the limit?"""
 
 import pytest
-from replication_lab.model.errors import LONGEST_NAME
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LONGEST_NAME
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, images, project
 

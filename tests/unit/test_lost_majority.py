@@ -9,7 +9,7 @@ from replication_lab.faults import _nodes
 from replication_lab.faults.kill import Kill
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import status
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import galera
 from replication_lab.world import catalogue, clock
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, vm
 from replication_lab.world.docker.machine import EngineMachine
 

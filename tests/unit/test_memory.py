@@ -3,8 +3,8 @@
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import memory
-from replication_lab.model.question import Question
-from replication_lab.model.storage import Storage
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.question.question import Question
 from replication_lab.runner import rounds
 from replication_lab.world import catalogue, host
 

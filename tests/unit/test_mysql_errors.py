@@ -2,7 +2,7 @@
 
 import pymysql
 import pytest
-from replication_lab.model import mysql_errors
+from replication_lab.model.lab import mysql_errors
 
 
 @pytest.mark.parametrize(

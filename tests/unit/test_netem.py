@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from replication_lab.faults.toxic_calibration import clear
-from replication_lab.model.packets import Packets
-from replication_lab.model.topology import Link
-from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_REORDER, ToxicBody
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.topology import Link
+from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_REORDER, ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.docker import netem, packet_ability, senders
 from replication_lab.world.docker.link import RunningLink

@@ -11,9 +11,9 @@ from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
 from replication_lab.faults.restart import Restart
 from replication_lab.faults.stop import Stop
-from replication_lab.model.disk import Limits
-from replication_lab.model.proof import Proof
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.storage import Storage
 from replication_lab.world import clock
 
 from tests.fakes.machine import NODES, Disk, doubts, machine_without_waiting

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from replication_lab import replication
 from replication_lab.cli import cli
 from replication_lab.lab import nodes
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication.drbd import AS_ROOT
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project

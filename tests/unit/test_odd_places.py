@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from replication_lab.model.run_request import RunRequest
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.world import catalogue, lock, own, places
 
 from tests.unit.synthetic_runs import tiny

@@ -1,8 +1,8 @@
 """Is a my.cnf file read as a server reads it, and is one refused that cannot be proved or that breaks the lab?"""
 
 import pytest
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.option_file import RESERVED, StartOptions, last_errors, options_of, refuse_both
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.option_file import RESERVED, StartOptions, last_errors, options_of, refuse_both
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FILE

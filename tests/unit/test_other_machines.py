@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import doctor, memory, status, stock
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.noise import ACCEPT, STOP, WAIT, Noise
-from replication_lab.model.record import Record
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.noise import ACCEPT, STOP, WAIT, Noise
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from replication_lab.probes import noise
 from replication_lab.report import summarise, wording
 from replication_lab.runner import described, session

@@ -6,13 +6,13 @@ import pymysql
 import pytest
 from replication_lab import faults
 from replication_lab.faults.fault import FAULTS, register
-from replication_lab.model import history
-from replication_lab.model.drill import parse_drill
-from replication_lab.model.drill_result import judge
-from replication_lab.model.fault import NODES, Setting
-from replication_lab.model.noise import Noise
-from replication_lab.model.proof import Proof
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill import history
+from replication_lab.model.drill.drill import parse_drill
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.fault import NODES, Setting
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue

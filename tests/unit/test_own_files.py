@@ -6,10 +6,10 @@ import textwrap
 import msgspec
 import pytest
 from replication_lab import experiments
-from replication_lab.model.line_in_file import line_of
-from replication_lab.model.toxic import parse_toxic
+from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, own
+from replication_lab.world.line_in_file import line_of
 
 SLOW = """\
 {
@@ -28,7 +28,7 @@ expected: [{says: no row is lost, figure: lost, equals: 0}]
 """
 EXPERIMENT = '''\
 """Does it matter?"""
-from replication_lab.model.experiment import Experiment
+from replication_lab.model.experiment.experiment import Experiment
 from ..workloads.none import NAME
 
 experiment = Experiment(name=NAME, question=__doc__, topology="async", cases=(), claims=(), presets={}, engines=())

@@ -10,9 +10,9 @@ from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab.status import called
-from replication_lab.model.condition import condition_of_body, parse_condition
-from replication_lab.model.packets import Packets
-from replication_lab.model.topology import Link
+from replication_lab.model.lab.condition import condition_of_body, parse_condition
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.topology import Link
 from replication_lab.report import evidence
 from replication_lab.report.rows import FaultRow
 from replication_lab.runner import drill_set

@@ -5,8 +5,8 @@ from replication_lab.faults.packet_watch import realised_packets, said_of_packet
 from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, exchange
 from replication_lab.faults.toxic_watch import realised, toxic_on
-from replication_lab.model.condition import condition_of_body, parse_condition
-from replication_lab.model.toxic import PACKET_REORDER, parse_toxic
+from replication_lab.model.lab.condition import condition_of_body, parse_condition
+from replication_lab.model.lab.toxic import PACKET_REORDER, parse_toxic
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip

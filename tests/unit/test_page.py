@@ -5,12 +5,12 @@ import re
 import html5lib
 import msgspec
 import pytest
-from replication_lab.model.comparison import compare
-from replication_lab.model.digest import digest
-from replication_lab.model.drill_result import judge, not_done
-from replication_lab.model.history import Copy
-from replication_lab.model.noise import Noise
-from replication_lab.model.record import Record
+from replication_lab.model.comparing.comparison import compare
+from replication_lab.model.comparing.digest import digest
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.drill.drill_result import judge, not_done
+from replication_lab.model.drill.history import Copy
+from replication_lab.model.record.record import Record
 from replication_lab.report import answers, compared_page, page, summarise
 from replication_lab.report import evidence as evidence_of
 from replication_lab.report.rows import ExperimentSummary

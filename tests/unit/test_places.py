@@ -12,8 +12,8 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from replication_lab import runs
 from replication_lab.live import page as live_page
-from replication_lab.model import command
-from replication_lab.model.errors import LabError
+from replication_lab.model.core import command
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, lab_files, owners, places
 
 WRITTEN = ("RUNS", "KEPT")

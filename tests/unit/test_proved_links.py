@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from replication_lab.lab import up
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world import catalogue
 
 WAN = catalogue.toxic("wan-85ms")

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from replication_lab import pytest_plugin
 from replication_lab.faults.changed_toxic import ChangedToxic
-from replication_lab.model.claim import Claim
-from replication_lab.model.condition import parse_condition
-from replication_lab.model.errors import LabError
-from replication_lab.model.quantities import throughput
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.lab.condition import parse_condition
 from replication_lab.pytest_plugin import answers
 from replication_lab.pytest_plugin import session as session_module
 from replication_lab.pytest_plugin.answers import Answer

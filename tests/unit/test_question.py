@@ -5,11 +5,11 @@ import io
 import pytest
 from msgspec import structs
 from replication_lab import experiments
-from replication_lab.model.asked_claim import parse_claim
-from replication_lab.model.errors import LabError
-from replication_lab.model.question import Question
-from replication_lab.model.variable import is_same, literal
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.variable import is_same, literal
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.question.asked_claim import parse_claim
+from replication_lab.model.question.question import Question
 from replication_lab.report import terminal
 from rich.console import Console
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
-from replication_lab.model.question import Question
+from replication_lab.model.question.question import Question
 from replication_lab.world.disks.array import Array
 
 LEVELS = {"source.storage": ["none", "raid0", "raid1"]}

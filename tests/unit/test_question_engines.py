@@ -4,10 +4,10 @@ import pytest
 from msgspec import structs
 from replication_lab import experiments
 from replication_lab import runs as running
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.question import Question
-from replication_lab.model.record import Record
-from replication_lab.model.run_request import RunRequest
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.question.question import Question
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from replication_lab.report import summarise
 from replication_lab.world import catalogue
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from replication_lab import cli, experiments, runs
-from replication_lab.model.errors import LabError
-from replication_lab.model.question import Question
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue
 
 from tests.json_schema import errors

@@ -2,8 +2,8 @@
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.question import Question
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.replica import Replica
 

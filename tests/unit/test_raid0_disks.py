@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.workloads.fio import PATTERNS
 
 KNOWN = experiments.load("raid0_disks")

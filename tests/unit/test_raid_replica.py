@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.errors import LabError
-from replication_lab.model.race import judged
-from replication_lab.model.statistics import NoInterval, slope
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.statistics import NoInterval, slope
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.probes.disk_activity import look, work
 from replication_lab.probes.lag import Lag
 from replication_lab.report import charts, summarise
+from replication_lab.workloads.race import judged
 from replication_lab.world.disks import array as arrays
 
 # As many rounds as decide every claim in the model: a race that is doubted takes no more of them.

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import recognised
 from replication_lab.world.mysql.replica import ReplicaStatus
 

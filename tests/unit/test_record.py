@@ -3,12 +3,12 @@
 import math
 
 import pytest
-from replication_lab.model.errors import LabError
-from replication_lab.model.event import Doubt, End
-from replication_lab.model.lines import Lines
-from replication_lab.model.noise import Noise
-from replication_lab.model.proof import Proof
-from replication_lab.model.record import Record, Run, encode
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import Doubt, End
+from replication_lab.model.core.lines import Lines
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.record.record import Record, Run, encode
 
 from tests.unit import synthetic
 from tests.unit.synthetic import measurement, run, toxic

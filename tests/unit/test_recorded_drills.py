@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model import drill_result
-from replication_lab.model.drill_result import judge
-from replication_lab.model.event import End
-from replication_lab.model.history import Copy
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.event import End
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill import drill_result
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.history import Copy
 from replication_lab.report.drill_text import listing, text
 from replication_lab.report.summary import encode as encode_summary
 from replication_lab.runner import drill_set

@@ -4,7 +4,7 @@ import io
 
 import pytest
 from replication_lab.cli import output
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication import failover, fence
 from replication_lab.world import lab_files
 from replication_lab.world.mysql.binary_log import BinaryLog

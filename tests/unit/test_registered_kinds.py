@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import experiments, replication
 from replication_lab.lab import up
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.topology import parse_topology
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.topology import parse_topology
 from replication_lab.replication import abilities, pacemaker
 from replication_lab.replication.galera import Cluster
 from replication_lab.replication.kind import KINDS, register

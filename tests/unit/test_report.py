@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from junitparser import JUnitXml
 from replication_lab import report
-from replication_lab.model.errors import LabError
-from replication_lab.model.event import End
-from replication_lab.model.noise import Noise
-from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import End
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.record.record import Record
 from replication_lab.report import charts, junit, summarise, terminal, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from replication_lab.experiments import load, names
-from replication_lab.model.errors import LabError
-from replication_lab.model.published import parse_data
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.published import parse_data
 from replication_lab.world import catalogue
 
 DOCS = catalogue.ROOT / "docs"

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record, encode
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.record.record import Record, encode
 from replication_lab.report import terminal
 from replication_lab.runs import write_report
 from replication_lab.world import catalogue

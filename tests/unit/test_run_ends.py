@@ -7,11 +7,11 @@ import pytest
 from replication_lab import experiments
 from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
-from replication_lab.model.errors import LabError
-from replication_lab.model.event import End
-from replication_lab.model.experiment import Preset
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import End
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.report import terminal
 from replication_lab.runner.rounds import _time_left
 from replication_lab.runner.session import Session

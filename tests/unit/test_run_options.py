@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.only import Only
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.record.only import Only
 from replication_lab.report import wording
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine

@@ -9,14 +9,14 @@ import pytest
 from msgspec import structs
 from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
-from replication_lab.model.claim import Claim
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.published import Data, KnownVerdict
-from replication_lab.model.quantities import throughput
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.toxic import ToxicBody
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.published import Data, KnownVerdict
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.toxic import ToxicBody
 
 from tests.fakes import troubles
 from tests.unit.synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, order, tiny, verdicts

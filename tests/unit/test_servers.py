@@ -7,9 +7,9 @@ import pytest
 from docker.errors import APIError
 from replication_lab import faults
 from replication_lab.cli.options import server_of
-from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
-from replication_lab.model.server_version import parse_version
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
+from replication_lab.model.lab.server_version import parse_version
 from replication_lab.replication import fitting_servers
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue

@@ -2,9 +2,9 @@
 
 import pytest
 from msgspec import structs
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Preset
-from replication_lab.model.measurement import Fault, Spread
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.experiment import Case, Preset
+from replication_lab.model.record.measurement import Fault, Spread
 from replication_lab.runner.session import all_at_once, trips
 
 from tests.fakes.link import FakeLink

@@ -3,7 +3,7 @@
 from functools import partial
 
 import pytest
-from replication_lab.model.statistics import Plan
+from replication_lab.model.core.statistics import Plan
 from replication_lab.world import catalogue
 
 from tests.unit import change_point_simulation, simulation

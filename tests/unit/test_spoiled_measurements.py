@@ -1,8 +1,8 @@
 """Is a measurement repeated that a noisy or slow machine spoiled, and does it decide nothing?"""
 
 import pytest
-from replication_lab.model.noise import ACCEPT, STOP
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.noise import ACCEPT, STOP
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.runner.rounds import PATIENCE, PATIENCE_AT_ONCE
 

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import nodes, sql_files
 from replication_lab.lab import up as labs
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, project

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pymysql
 import pytest
-from replication_lab.model.errors import LabError, OutcomeUnknown
-from replication_lab.model.mysql_errors import code_of, is_definite, is_lost
-from replication_lab.model.sql_text import only_reads
+from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.lab.mysql_errors import code_of, is_definite, is_lost
+from replication_lab.model.question.sql_text import only_reads
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server

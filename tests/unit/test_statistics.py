@@ -6,13 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from replication_lab.model import statistics
-from replication_lab.model.looks import risk_of_a_look
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Record
-from replication_lab.model.relations import Finding
-from replication_lab.model.statistics import (
+from replication_lab.model.core import statistics
+from replication_lab.model.core.looks import risk_of_a_look
+from replication_lab.model.core.statistics import (
     Interval,
     NoInterval,
     Plan,
@@ -21,7 +17,11 @@ from replication_lab.model.statistics import (
     interval_of_mean,
     interval_of_ratio,
 )
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.quantities import throughput
+from replication_lab.model.experiment.relations import Finding
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from scipy.special import bdtrc
 
 from tests.unit import simulation
@@ -322,7 +322,7 @@ def test_a_slope_is_that_of_scipy(level):
 def test_scipy_is_loaded_only_to_judge():
     """Importing the nouns loads neither scipy nor numpy, so commands that judge nothing start fast."""
     code = (
-        "import sys, replication_lab.model.experiment, replication_lab.report\n"
+        "import sys, replication_lab.model.experiment.experiment, replication_lab.report\n"
         "print({'scipy', 'numpy'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_root())

@@ -10,8 +10,8 @@ from replication_lab import replication
 from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.lab.status import LabView, LinkView, NodeView
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.proof import Proof
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import images

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from docker.errors import APIError
 from replication_lab.lab import disks, up
-from replication_lab.model.disk import Limits
-from replication_lab.model.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay

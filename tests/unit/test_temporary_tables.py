@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Comparison
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.experiment import Comparison
 from replication_lab.report import wording
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world import catalogue

@@ -1,6 +1,6 @@
 """Does the page show the ten minutes as they are typed, and is a text that names the checkout's command noticed?"""
 
-from replication_lab.model.command import LAUNCHER
+from replication_lab.model.core.command import LAUNCHER
 
 from tests.lab import ten_minutes
 from tests.lab.outside import Outside, Typed

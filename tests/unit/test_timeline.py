@@ -4,11 +4,11 @@ import math
 import threading
 
 import pytest
-from replication_lab.model.drill_result import judge
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Looked, View
-from replication_lab.model.history import Attempt, Outcome
-from replication_lab.model.timeline import Tally, phases, quantile, tally, timeline
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.evidence import Looked, View
+from replication_lab.model.drill.history import Attempt, Outcome
+from replication_lab.model.drill.timeline import Tally, phases, quantile, tally, timeline
 from replication_lab.report import chart, timelines
 from replication_lab.report.drill_rows import row_of
 from replication_lab.runner import watched as watched_module

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from replication_lab.model.topology import _can_be_halved, parse_topology
+from replication_lab.model.lab.topology import _can_be_halved, parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import labels, project
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from replication_lab.faults.toxic_calibration import ADDED_MS, calibrated, calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
-from replication_lab.model.toxic import parse_toxic
+from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 import requests
-from replication_lab.model.topology import Link
-from replication_lab.model.toxic import LINK_RATE, ToxicBody
+from replication_lab.model.lab.topology import Link
+from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink

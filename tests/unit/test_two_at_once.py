@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.lab import attach, up
 from replication_lab.lab import down as removal
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import failover as succession
 from replication_lab.world import catalogue, lab_files, lock
 from replication_lab.world.docker import attachments, leftovers, project

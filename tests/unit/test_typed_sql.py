@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import nodes
-from replication_lab.model.errors import OutcomeUnknown
-from replication_lab.model.sql_text import typed_statements
+from replication_lab.model.core.errors import OutcomeUnknown
+from replication_lab.model.question.sql_text import typed_statements
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project

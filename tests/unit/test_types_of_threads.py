@@ -9,7 +9,7 @@ pytestmark = pytest.mark.whole
 
 FIRST = """
 import msgspec
-from replication_lab.model import toxic
+from replication_lab.model.lab import toxic
 from replication_lab.world import catalogue
 from replication_lab.world.disks import spindle
 from replication_lab.world.mysql import dialects

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab.experiments.question import variables as settings
 from replication_lab.lab import start_options
-from replication_lab.model.option_file import Option, refuse_reserved, unknown_in
+from replication_lab.model.lab.option_file import Option, refuse_reserved, unknown_in
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.variables import TITLES, pairs, why_unknown
 

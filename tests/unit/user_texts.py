@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import yaml
 from replication_lab import cli, experiments, faults
-from replication_lab.model.topology import LOADER
+from replication_lab.model.lab.topology import LOADER
 from replication_lab.world import catalogue
 
 PACKAGE = Path(cli.__file__).parent.parent

@@ -17,7 +17,7 @@ import click
 
 from replication_lab import VERSION
 from replication_lab.cli import streams
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import signals
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.

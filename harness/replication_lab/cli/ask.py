@@ -25,14 +25,14 @@ from replication_lab.cli.options import (
     percentage,
 )
 from replication_lab.cli.record import print_summary
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.load import INSERTS
-from replication_lab.model.question import ENGINE, NAME, Question
-from replication_lab.model.question_disks import DISK, STORAGE
-from replication_lab.model.question_files import CNF
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.server_name import lab_text, server_text
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.server_name import lab_text, server_text
+from replication_lab.model.question.disks import DISK, STORAGE
+from replication_lab.model.question.files import CNF
+from replication_lab.model.question.load import INSERTS
+from replication_lab.model.question.question import ENGINE, NAME, Question
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 

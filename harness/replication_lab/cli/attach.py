@@ -12,8 +12,8 @@ from replication_lab.lab import attach as attaching
 from replication_lab.lab import status as views
 from replication_lab.lab.attach_plan import AskedAttachment, Plan, plan, warnings
 from replication_lab.lab.up import known_toxic
-from replication_lab.model.attachment import parse_link
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import parse_link
 from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 
 UNKNOWN = 2

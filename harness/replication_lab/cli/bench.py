@@ -15,12 +15,12 @@ from replication_lab.cli import bench_live, bench_watched, main
 from replication_lab.cli.bench_figure import Figure, figure
 from replication_lab.cli.console import out, tell
 from replication_lab.lab import up
-from replication_lab.model import history
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Preset
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill import history
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.storage import Storage
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host, journal, owners, places
 from replication_lab.world.disks import array, overlay

@@ -4,7 +4,7 @@ from statistics import median
 
 import msgspec
 
-from replication_lab.model.statistics import NoInterval, interval_of_mean
+from replication_lab.model.core.statistics import NoInterval, interval_of_mean
 
 LEVEL = 0.95
 

@@ -13,8 +13,8 @@ from replication_lab.live.route import Route
 from replication_lab.live.server import serving
 from replication_lab.live.session import viewing
 from replication_lab.live.tally import LoadTally
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host
 from replication_lab.world.docker import leftovers

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from replication_lab import replication
 from replication_lab.cli.bench_figure import Figure, figure
-from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, host
 from replication_lab.world.docker import leftovers, project

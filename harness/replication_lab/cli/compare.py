@@ -9,10 +9,10 @@ from replication_lab import runs
 from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, percentage
-from replication_lab.model.compared_figures import FIGURES
-from replication_lab.model.comparison import Comparison, compare
-from replication_lab.model.digest import Digest, decode, encode
-from replication_lab.model.errors import LabError
+from replication_lab.model.comparing.comparison import Comparison, compare
+from replication_lab.model.comparing.digest import Digest, decode, encode
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.compared_figures import FIGURES
 from replication_lab.report import compared
 from replication_lab.world.files import write_for_user
 

@@ -13,7 +13,7 @@ from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
-from replication_lab.model import bottleneck
+from replication_lab.probes import bottleneck
 from replication_lab.probes.node_resources import sample
 from replication_lab.world.docker import machine, project
 

@@ -13,9 +13,9 @@ from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.lab.attach import find_attached
-from replication_lab.model.drill import Drill
-from replication_lab.model.errors import LabError
-from replication_lab.model.verdict import worst
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.verdict import worst
+from replication_lab.model.drill.drill import Drill
 from replication_lab.report import DrillsSummary, drill_text, wording
 from replication_lab.runner import attached, drill_set
 from replication_lab.world import catalogue, places

@@ -22,16 +22,16 @@ from replication_lab.cli.options import (
     percentage,
 )
 from replication_lab.cli.record import print_summary
-from replication_lab.model.against import GIT, Against
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Experiment
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.only import Only
-from replication_lab.model.question import NAME
-from replication_lab.model.question_disks import DISK, STORAGE
-from replication_lab.model.question_files import CNF
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.server_name import server_text
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.server_name import server_text
+from replication_lab.model.question.disks import DISK, STORAGE
+from replication_lab.model.question.files import CNF
+from replication_lab.model.question.question import NAME
+from replication_lab.model.record.against import GIT, Against
+from replication_lab.model.record.only import Only
 from replication_lab.world import catalogue, given_texts, places
 
 DECIDED_BY_A_FILE = (

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.question_files import CNF, NONE, is_cnf
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.files import CNF, NONE, is_cnf
 from replication_lab.world import given_texts
 
 SETTING = "NAME=VALUE"

@@ -7,9 +7,9 @@ import click
 from replication_lab import runs
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
-from replication_lab.model import over_time as model
-from replication_lab.model.digest import Digest, decode
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.comparing import over_time as model
+from replication_lab.model.comparing.digest import Digest, decode
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.report import over_time
 
 

@@ -12,7 +12,7 @@ from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json
 from replication_lab.lab import stock
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
 
 

@@ -10,8 +10,8 @@ from replication_lab import experiments, runs
 from replication_lab.cli import names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
-from replication_lab.model.errors import unknown_name
-from replication_lab.model.load import INSERTS, SYSBENCH
+from replication_lab.model.core.errors import unknown_name
+from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, own
 

@@ -16,12 +16,12 @@ from replication_lab import VERSION
 from replication_lab.cli import live_text, names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json, of_engine, of_image, of_lab, server_of
+from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import Session, viewing
 from replication_lab.live.viewed import Shown
-from replication_lab.model import metrics as prometheus
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import Gone, State
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.live.view import Gone, State
 from replication_lab.world import catalogue, places
 
 LIBRARIES = ("starlette", "uvicorn")

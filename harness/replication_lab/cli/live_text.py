@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.live import Hello, Level, Link, Node, State
+from replication_lab.model.live.view import Hello, Level, Link, Node, State
 
 COLOURS = {Level.GOOD: "green", Level.WARN: "yellow", Level.BAD: "red", Level.UNKNOWN: "dim"}
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
 
 if TYPE_CHECKING:
-    from replication_lab.model.experiment import Experiment
+    from replication_lab.model.experiment.experiment import Experiment
 
 
 def completed_by(names: Callable[[], list[str]]) -> Callable[..., list[str]]:

@@ -15,8 +15,8 @@ from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
-from replication_lab.model.errors import LabError, OutcomeUnknown
-from replication_lab.model.sql_text import Statement
+from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab

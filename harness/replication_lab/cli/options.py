@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
-from replication_lab.model.errors import LabError
-from replication_lab.model.noise import NOISE, WAIT
-from replication_lab.model.server_name import by_node, lab_text, text_of_nodes
-from replication_lab.model.storage import AUTO
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.noise import NOISE, WAIT
+from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
+from replication_lab.model.lab.storage import AUTO
 from replication_lab.world import catalogue
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")

@@ -11,12 +11,12 @@ from rich.tree import Tree
 from replication_lab import replication
 from replication_lab.lab.nodes import WAY_BACK
 from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
-from replication_lab.model.bottleneck import Diagnosis, Sample
-from replication_lab.model.condition import FORMS
-from replication_lab.model.proof import Proof
-from replication_lab.model.server_name import VENDORS
-from replication_lab.model.topology import EQUAL_ROLES, Topology
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.condition import FORMS
+from replication_lab.model.lab.server_name import VENDORS
+from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.probes.bottleneck import Diagnosis, Sample
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # one command needs each of these

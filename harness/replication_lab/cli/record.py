@@ -8,7 +8,7 @@ from replication_lab import runs
 from replication_lab.cli import names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS

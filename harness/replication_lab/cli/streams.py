@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
-from replication_lab.model import command
-from replication_lab.model.visible import visible
+from replication_lab.model.core import command
+from replication_lab.model.core.visible import visible
 
 # What a write reports if nobody reads: the pipe's other end is closed, or the terminal is.
 NOBODY = (errno.EPIPE, errno.EIO)

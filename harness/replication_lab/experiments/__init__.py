@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from replication_lab.experiments import _own_module as own_module
-from replication_lab.model.against import Against
-from replication_lab.model.errors import LabError, refuse_long, unknown_name
-from replication_lab.model.experiment import Experiment
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.only import Only
-from replication_lab.model.question import RTT, Question, Values
-from replication_lab.model.record import Record
+from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.question.question import RTT, Question, Values
+from replication_lab.model.record.against import Against
+from replication_lab.model.record.only import Only
+from replication_lab.model.record.record import Record
 from replication_lab.world import catalogue, given_texts, own
 
 FOLDER = Path(__file__).parent

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from replication_lab.experiments.question.topologies import refuse_a_file_for_machines
 from replication_lab.experiments.question.variables import Kept
 from replication_lab.lab import start_options
-from replication_lab.model.against import GIT, Against
-from replication_lab.model.claim import Claim
-from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.measuring import AlsoProves, Watch
-from replication_lab.model.option_file import options_of
-from replication_lab.model.quantities import Figure, Ratio
-from replication_lab.model.question_files import CNF
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.measuring import AlsoProves, Watch
+from replication_lab.model.experiment.quantities import Figure, Ratio
+from replication_lab.model.lab.option_file import options_of
+from replication_lab.model.question.files import CNF
+from replication_lab.model.record.against import GIT, Against
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.docker.lab import Lab
 

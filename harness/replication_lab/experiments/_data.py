@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from replication_lab.model.published import Data, parse_data
+from replication_lab.model.experiment.published import Data, parse_data
 from replication_lab.world import catalogue
 
 

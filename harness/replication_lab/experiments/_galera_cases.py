@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from replication_lab.experiments._far import Far
-from replication_lab.model.experiment import Case
-from replication_lab.model.lab_spec import LabSpec
+from replication_lab.model.experiment.experiment import Case
+from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.world import catalogue
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)

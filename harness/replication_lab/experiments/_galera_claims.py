@@ -13,8 +13,8 @@ from replication_lab.experiments._galera_cases import (
     distances,
     said_clients,
 )
-from replication_lab.model.claim import Claim
-from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 
 # The chart was published without values. A smaller gain justifies no replacement, nor is it visible in a chart.
 OUTPERFORMS = 1.1

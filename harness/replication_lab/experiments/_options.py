@@ -8,17 +8,17 @@ from replication_lab.experiments._against import compared, twins_of
 from replication_lab.experiments.question.disks import on_disks, storage_of
 from replication_lab.experiments.question.topologies import nodes_with_servers, refuse_a_file_for_machines
 from replication_lab.experiments.question.variables import server_settings
-from replication_lab.model.against import Against
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measuring import AlsoProves, Watch
-from replication_lab.model.only import Only
-from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
-from replication_lab.model.question_disks import is_of_disks
-from replication_lab.model.question_files import files_of, is_cnf, refuse_bad_files
-from replication_lab.model.statistics import FEWEST_OF_A_MEAN
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.statistics import FEWEST_OF_A_MEAN
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.measuring import AlsoProves, Watch
+from replication_lab.model.question.disks import is_of_disks
+from replication_lab.model.question.files import files_of, is_cnf, refuse_bad_files
+from replication_lab.model.question.question import OWN, Values, on_which_node, refuse_bad_setting
+from replication_lab.model.record.against import Against
+from replication_lab.model.record.only import Only
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 

@@ -6,8 +6,8 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Experiment
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.world import own
 
 # The name under which Python knows the user's folder: `from ..workloads.carts import Carts` works in an experiment.

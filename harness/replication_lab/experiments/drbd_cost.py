@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
-from replication_lab.model.claim import Claim
-from replication_lab.model.compose_project import DATA
-from replication_lab.model.disk import Limits
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.proof import Proof
-from replication_lab.model.quantities import Figure, Ratio, Total, throughput
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import Figure, Ratio, Total, throughput
+from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.replication import drbd_roles as replicated_disk

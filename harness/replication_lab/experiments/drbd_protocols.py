@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
-from replication_lab.model.claim import Claim
-from replication_lab.model.disk import Limits
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.proof import Proof
-from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
+from replication_lab.model.lab.disk import Limits
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts

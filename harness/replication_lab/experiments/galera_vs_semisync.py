@@ -10,9 +10,9 @@ from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THR
 from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import injected
-from replication_lab.model.experiment import Case, Curves, Experiment, Preset
-from replication_lab.model.measuring import AlsoProves, Watch, Workload
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.experiment import Case, Curves, Experiment, Preset
+from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.probes.bare_links import bare_links

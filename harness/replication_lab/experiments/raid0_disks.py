@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults.disk_limits import DiskLimits, lifted
 from replication_lab.faults.injected import Injected, injected
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.proof import Proof
-from replication_lab.model.quantities import Figure, Ratio
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from replication_lab.experiments._data import data_beside
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.quantities import Figure
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race
 from replication_lab.workloads.row_updates import RowChanges

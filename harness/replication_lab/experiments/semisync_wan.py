@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.quantities import (
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import (
     Figure,
     PerRoundTrip,
     Total,

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from random import Random
 
 from replication_lab.experiments._data import data_beside
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Comparison, Experiment, Preset
-from replication_lab.model.quantities import Loops, Ratio, Sum
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Case, Comparison, Experiment, Preset
+from replication_lab.model.experiment.quantities import Loops, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world.docker.lab import Lab

@@ -10,8 +10,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 from replication_lab.faults.fault import FAULTS, Fault, Registered
-from replication_lab.model.drill import FaultSpec
-from replication_lab.model.fault import NODES, FaultKind, links_of
+from replication_lab.model.drill.drill import FaultSpec
+from replication_lab.model.drill.fault import NODES, FaultKind, links_of
 from replication_lab.world.docker.lab import Lab
 
 

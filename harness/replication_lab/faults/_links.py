@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from typing import TypeVar
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab

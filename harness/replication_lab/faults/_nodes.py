@@ -5,8 +5,8 @@ from contextlib import suppress
 from functools import partial
 
 from replication_lab import replication
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.toxic_calibration import bodies_of, exchange
-from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world.docker.lab import Lab
 
 

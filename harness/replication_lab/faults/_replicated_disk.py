@@ -1,7 +1,7 @@
 """The requirements of the faults of a replicated disk."""
 
 from replication_lab import replication
-from replication_lab.model.fault import Need
+from replication_lab.model.drill.fault import Need
 from replication_lab.replication.drbd import Machines
 
 REPLICATED_DISK = Need(

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from replication_lab.faults._replaced import ReplacedToxics
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.toxic_calibration import clear
-from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world.docker.lab import Lab
 
 # The most measurements of links that are not as asked.

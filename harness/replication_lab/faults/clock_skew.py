@@ -6,9 +6,9 @@ from contextlib import suppress
 from replication_lab import replication
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import NODES, Need, Setting
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES, Need, Setting
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab

@@ -7,10 +7,10 @@ from replication_lab.faults.fault import register
 from replication_lab.faults.packet_watch import said_of_packets
 from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.faults.toxic_watch import SILENCE_SECONDS, realised
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import LINKS, Setting
-from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import LINKS, Setting
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.fault import NODES
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES
 from replication_lab.world.docker.lab import Lab
 
 # As a share of one CPU. With a hundredth of a CPU a server answers, but makes hardly any progress.

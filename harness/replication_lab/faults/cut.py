@@ -5,9 +5,9 @@ from contextlib import closing
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import LINKS
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import LINKS
 from replication_lab.world.docker.lab import Lab
 
 

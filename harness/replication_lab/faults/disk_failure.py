@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import NODES, Need
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES, Need
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
 

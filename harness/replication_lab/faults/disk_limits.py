@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.model.disk import Limits
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured

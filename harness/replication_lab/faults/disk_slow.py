@@ -7,9 +7,9 @@ import msgspec
 from replication_lab.faults import disk_limits
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.disk import Limits
-from replication_lab.model.fault import EMULATED_DISKS, NODES
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import EMULATED_DISKS, NODES
+from replication_lab.model.lab.disk import Limits
 from replication_lab.probes import disk_activity
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array

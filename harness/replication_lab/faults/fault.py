@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import FaultKind
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import FaultKind
 
 
 class Fault(Protocol):

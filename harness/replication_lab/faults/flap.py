@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import register
-from replication_lab.model.fault import LINKS
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import LINKS
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 

@@ -5,8 +5,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
-from replication_lab.model.errors import LabError, TooSlow
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError, TooSlow
+from replication_lab.model.core.proof import Proof
 
 
 @dataclass

@@ -4,8 +4,8 @@ from functools import partial
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.fault import NODES
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
 
 SIGKILL_STATUS = 137

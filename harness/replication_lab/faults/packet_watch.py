@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass, field
 
-from replication_lab.model.measurement import Fault, Spread
-from replication_lab.model.packets import HAPPENED, Packets, packets_needed
-from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_KINDS, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
+from replication_lab.model.lab.packets import HAPPENED, Packets, packets_needed
+from replication_lab.model.lab.toxic import (
+    PACKET_DUPLICATE,
+    PACKET_KINDS,
+    PACKET_LOSS,
+    PACKET_REORDER,
+    Toxic,
+    ToxicBody,
+)
+from replication_lab.model.record.measurement import Fault, Spread
 from replication_lab.world.docker.link import RunningLink
 
 WAYS = {"downstream": "down", "upstream": "up"}

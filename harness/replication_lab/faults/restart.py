@@ -2,8 +2,8 @@
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
-from replication_lab.model.fault import NODES
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES
 
 
 @register(

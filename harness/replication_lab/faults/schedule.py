@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world import clock
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
 from replication_lab.faults.fault import register
-from replication_lab.model.fault import NODES, UNMANAGED
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES, UNMANAGED
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab

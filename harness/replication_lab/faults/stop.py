@@ -2,7 +2,7 @@
 
 from replication_lab.faults.fault import register
 from replication_lab.faults.kill import Kill
-from replication_lab.model.fault import NODES
+from replication_lab.model.drill.fault import NODES
 
 
 @register(

@@ -8,10 +8,10 @@ from replication_lab.faults.fault import register
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.faults.toxic_watch import JITTER_PINGS, SILENCE_SECONDS, varies_enough
-from replication_lab.model.errors import LabError
-from replication_lab.model.fault import LINKS, Setting
-from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import PACKET_KINDS
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import LINKS, Setting
+from replication_lab.model.lab.toxic import PACKET_KINDS
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import Toxic, ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.docker.link import RunningLink
 

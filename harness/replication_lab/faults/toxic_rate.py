@@ -1,7 +1,7 @@
 """The evidence of a rate: the data that cross the link in a second, on all connections together or on one."""
 
 from replication_lab.faults.toxic_calibration import rate_of
-from replication_lab.model.toxic import Toxic, ToxicBody
+from replication_lab.model.lab.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 
 # A rate is proved when it is within this share of the requested one.

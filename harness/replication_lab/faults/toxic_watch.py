@@ -7,8 +7,8 @@ from statistics import median
 
 from replication_lab.faults.packet_watch import PacketWatch, realised_packets
 from replication_lab.faults.toxic_rate import realised_rate
-from replication_lab.model.measurement import Fault
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.record.measurement import Fault
 from replication_lab.probes.round_trip import RoundTrip, spread
 from replication_lab.world.docker.link import RunningLink
 

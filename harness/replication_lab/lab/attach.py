@@ -6,10 +6,10 @@ from functools import partial
 
 from replication_lab.lab import up
 from replication_lab.lab.attach_plan import Plan
-from replication_lab.model.attachment import LABEL, Attachment
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.attachment import LABEL, Attachment
 from replication_lab.world import clock, lab_files, lock, owners, places, signals
 from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.lab import up
-from replication_lab.model import attach_checks
-from replication_lab.model.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.compose_project import Project
-from replication_lab.model.errors import LabError
+from replication_lab.lab import attach_checks, up
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
+from replication_lab.model.lab.compose_project import Project
 from replication_lab.replication.recognised import Recognised, outside, recognised
 from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, project

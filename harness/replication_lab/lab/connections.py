@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from replication_lab import replication
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.lab import DATABASE, USER, Lab
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.faults import disk_limits
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays

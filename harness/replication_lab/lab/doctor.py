@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
 from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import compose_version, engine, images, labels, leftovers, project, servers

@@ -1,8 +1,8 @@
 """Labs removed as a user wants it: one by its name, or all of this checkout that no command uses."""
 
 from replication_lab.lab.up import in_use, refuse_other_user, tidy
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
 from replication_lab.world import lock, owners, revisions
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine

@@ -10,10 +10,10 @@ import msgspec
 from replication_lab import faults, replication
 from replication_lab.faults.toxic_calibration import bodies_of, exchange
 from replication_lab.lab.disks import by_node
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import clock, lab_files, owners, signals
 from replication_lab.world.docker import engine as docker_engine

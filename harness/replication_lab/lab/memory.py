@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from replication_lab import replication
-from replication_lab.model.errors import LabError
-from replication_lab.model.storage import Storage
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.topology import Topology
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import host, vm
 from replication_lab.world.disks import overlay

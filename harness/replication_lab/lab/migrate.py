@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from replication_lab.lab import disks
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.lab.storage import Storage
 from replication_lab.replication import received
 from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from replication_lab import faults, replication
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.up import refuse_in_use
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
 from replication_lab.replication import received
 from replication_lab.world.docker.lab import Lab
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from replication_lab import replication
-from replication_lab.model import mysql_errors
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.option_file import Option, StartOptions, last_errors, options_of, unknown_in
-from replication_lab.model.proof import Proof
-from replication_lab.model.storage import Storage
-from replication_lab.model.topology import Topology
-from replication_lab.model.variable import is_same
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.variable import is_same
+from replication_lab.model.lab import mysql_errors
+from replication_lab.model.lab.option_file import Option, StartOptions, last_errors, options_of, unknown_in
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.topology import Topology
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array, overlay

@@ -9,10 +9,10 @@ from replication_lab import replication
 from replication_lab.lab import start_options
 from replication_lab.lab.connections import Connection, connections
 from replication_lab.lab.disks import full
-from replication_lab.model.condition import condition_of_body
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.condition import condition_of_body
+from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.kind import Nodes

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replication_lab.lab import up
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.progress import Tell
 from replication_lab.world import catalogue, host
 from replication_lab.world.docker import archives, images, registry, servers
 from replication_lab.world.docker import engine as docker_engine

@@ -12,14 +12,14 @@ from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, sql_files, start_options
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.option_file import Option
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
-from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_storage
-from replication_lab.model.topology import Topology
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.option_file import Option
+from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines

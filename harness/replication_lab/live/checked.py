@@ -9,8 +9,8 @@ from msgspec import structs
 from replication_lab import replication
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.tally import LoadTally
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import Ledger
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.live.view import Ledger
 from replication_lab.world.docker.lab import Lab
 
 

@@ -3,8 +3,8 @@
 import threading
 from dataclasses import dataclass
 
-from replication_lab.model.clicked import LINK, NODE, Clicked
-from replication_lab.model.live import HISTORY_SECONDS, Span
+from replication_lab.live.clicked import LINK, NODE, Clicked
+from replication_lab.model.live.view import HISTORY_SECONDS, Span
 
 # A slider that is dragged changes a link many times: conditions that last less than this are not kept.
 KEPT_SECONDS = 1.0

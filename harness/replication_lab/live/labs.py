@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project

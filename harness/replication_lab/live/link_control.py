@@ -9,10 +9,10 @@ from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab.status import called
 from replication_lab.live.link_watch import LinkWatch
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import CUT, Link
-from replication_lab.model.proof import Proof
-from replication_lab.model.topology import Link as LinkOfTopology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.topology import Link as LinkOfTopology
+from replication_lab.model.live.view import CUT, Link
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 

@@ -4,7 +4,7 @@ from collections import deque
 from statistics import median
 
 from replication_lab.live.ticking import Ticking
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab

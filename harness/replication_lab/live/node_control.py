@@ -10,10 +10,10 @@ from replication_lab import faults, replication
 from replication_lab.faults import disk_limits
 from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab import nodes
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import ActOnNode
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
+from replication_lab.model.live.view import ActOnNode
 from replication_lab.replication import received
 from replication_lab.replication.abilities import TakesOver
 from replication_lab.replication.kind import Nodes

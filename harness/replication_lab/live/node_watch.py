@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from replication_lab import replication
 from replication_lab.live.ticking import Ticking
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.live import Disk
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.live.view import Disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle

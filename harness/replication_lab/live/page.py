@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
 from replication_lab.live.viewed import Impossible, Shown, Unknown, Viewed
-from replication_lab.model.errors import LabError
-from replication_lab.model.live import Accepted, ActOnNode, ChangeLink, Gone, Recording, Refused, SaveDrill
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, Gone, Recording, Refused, SaveDrill
 from replication_lab.world import places
 
 PAGE = "live.html"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from replication_lab import replication
 from replication_lab.live.route import Route
 from replication_lab.live.ticking import Ticking
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication.failover import ALONE
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world.docker.lab import Lab

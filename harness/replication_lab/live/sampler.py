@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from replication_lab import replication
 from replication_lab.live import node_control
+from replication_lab.live import rules as live_rules
 from replication_lab.live.happened import Happenings
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
@@ -13,11 +14,10 @@ from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route
 from replication_lab.live.tally import Answers, LoadTally
-from replication_lab.model import live_rules
-from replication_lab.model.evidence import View
-from replication_lab.model.explained import Now, explain
-from replication_lab.model.live import Band, Level, Node, Sample
-from replication_lab.model.topology import RING
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.lab.topology import RING
+from replication_lab.model.live.explained import Now, explain
+from replication_lab.model.live.view import Band, Level, Node, Sample
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab

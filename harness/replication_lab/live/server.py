@@ -15,7 +15,7 @@ from replication_lab.live.access import Access
 from replication_lab.live.metrics import endpoint
 from replication_lab.live.page import application
 from replication_lab.live.viewed import Viewed
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files
 
 ADDRESS = "127.0.0.1"

@@ -11,6 +11,7 @@ from replication_lab import replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
 from replication_lab.live.checked import Checked
+from replication_lab.live.clicked import drill_of
 from replication_lab.live.happened import Happenings
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
@@ -22,9 +23,9 @@ from replication_lab.live.sampler import Sampler
 from replication_lab.live.tally import LoadTally
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
-from replication_lab.model.clicked import drill_of
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.live import (
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.lab.topology import Link
+from replication_lab.model.live.view import (
     HISTORY_SECONDS,
     Accepted,
     ActOnNode,
@@ -36,7 +37,6 @@ from replication_lab.model.live import (
     Sample,
     State,
 )
-from replication_lab.model.topology import Link
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals

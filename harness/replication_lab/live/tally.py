@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from replication_lab.model.history import Ended, Invoked, Outcome
+from replication_lab.model.drill.history import Ended, Invoked, Outcome
 from replication_lab.world import clock
 
 _decoder = msgspec.json.Decoder(Invoked | Ended)

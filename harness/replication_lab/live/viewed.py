@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from replication_lab.model.live import Accepted, ActOnNode, Gone, Hello, State
+from replication_lab.model.live.view import Accepted, ActOnNode, Gone, Hello, State
 
 Shown = State | Gone
 Put = Callable[[Shown], object]

@@ -1,6 +1,6 @@
 """Links without toxics: what a case without a condition needs."""
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
 

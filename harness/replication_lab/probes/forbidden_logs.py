@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from replication_lab.model.errors import unknown_name
+from replication_lab.model.core.errors import unknown_name
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 

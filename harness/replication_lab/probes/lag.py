@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.model.lag import LagReadings
+from replication_lab.probes.lag_readings import LagReadings
 from replication_lab.world import clock
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Server

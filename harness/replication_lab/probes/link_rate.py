@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import clock
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import long_answer, long_question, longest_question

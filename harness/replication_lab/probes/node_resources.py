@@ -1,10 +1,10 @@
-"""The resources that a node's server, disks and network used for some seconds: the input of model/bottleneck.py."""
+"""The resources that a node's server, disks and network used for some seconds: the input of probes/bottleneck.py."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from replication_lab.model.bottleneck import Applier, Device, Sample, Thread
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.probes.bottleneck import Applier, Device, Sample, Thread
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.world import clock, host
 from replication_lab.world.disks import array as arrays

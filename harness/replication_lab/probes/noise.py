@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.noise import Noise
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.progress import Tell
 from replication_lab.world import clock, host
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab

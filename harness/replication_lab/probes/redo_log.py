@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world.mysql.redo_log import Redo
 
 # Tolerated change of the checkpoint age, as a share of the redo written meanwhile, and as a share of the whole log:

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
 
-from replication_lab.model.measurement import Spread
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.lab.toxic import ToxicBody
+from replication_lab.model.record.measurement import Spread
 from replication_lab.probes.link_rate import sum_of_rates
 from replication_lab.world import clock
 from replication_lab.world.docker.link import RunningLink

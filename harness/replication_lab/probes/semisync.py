@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.replica import Replica

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 from replication_lab.world.mysql.server import Server
 
 DISK_TABLES = "Created_tmp_disk_tables"

@@ -1,6 +1,6 @@
 """Proofs that commits waited for a round trip: the link delayed them."""
 
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
 
 # The two directions of a link differ by their timers; a commit that waited for no answer takes a hundredth.
 WAITED_SHARE = 0.9

@@ -10,9 +10,9 @@ from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.connections import Connection, connections, dsn, variables
 from replication_lab.lab.nodes import refuse_unless_running
 from replication_lab.lab.up import known_toxic
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.fault import NODES, Value
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES, Value
 from replication_lab.pytest_plugin.answers import in_a_test, unknown
 from replication_lab.world import signals
 from replication_lab.world.docker.lab import Lab

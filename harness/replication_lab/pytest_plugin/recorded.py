@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab import experiments, runs
-from replication_lab.model.drill import Drill
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.experiment import Experiment
-from replication_lab.model.progress import Tell
-from replication_lab.model.question import NAME
-from replication_lab.model.run_request import RunRequest
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.question.question import NAME
 from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
 from replication_lab.report.rows import ClaimRow, JudgementRow, NotJudgedRow

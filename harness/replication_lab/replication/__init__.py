@@ -6,8 +6,8 @@ A kind registers itself (`kind.register`): a new one is a new module in this fol
 from importlib import import_module
 from pkgutil import iter_modules
 
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.lab.topology import Topology
 from replication_lab.replication.kind import KINDS, Nodes
 from replication_lab.world.docker.lab import Lab
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import ClassVar
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.explained import Rule
-from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.replication import drbd_roles, drbd_state

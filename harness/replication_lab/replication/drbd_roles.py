@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status

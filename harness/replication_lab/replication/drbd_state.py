@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from replication_lab.model.disk import Limits
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.world import clock, drbd
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab

@@ -7,13 +7,13 @@ from functools import partial
 import msgspec
 
 from replication_lab import replication
-from replication_lab.model import gtid
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.world import at_once, catalogue, clock
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.clone import clone
 from replication_lab.world.mysql.replica import Replica

@@ -1,7 +1,7 @@
 """Servers that a topology's kind of replication cannot run, refused without Docker."""
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
 from replication_lab.replication import kind_of
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue

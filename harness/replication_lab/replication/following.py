@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replication_lab import replication
-from replication_lab.model.measuring import Watch
+from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.replication.kind import Settings, added_ms
 from replication_lab.world.docker.lab import Lab

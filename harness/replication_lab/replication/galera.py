@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.explained import Rule
-from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.live.explained import Rule
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
 from replication_lab.replication.abilities import Counts, ReportsReturns

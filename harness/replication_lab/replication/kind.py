@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import View
-from replication_lab.model.explained import Rule
-from replication_lab.model.live import Level
-from replication_lab.model.measuring import Watch
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.live.explained import Rule
+from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import at_once, catalogue
@@ -63,7 +63,7 @@ class Nodes:
     why_fixed: ClassVar[str]
     # Whether its nodes may run different servers.
     mixes_servers: ClassVar[bool] = False
-    # Which of the links that carry a commit it waits for: a name in WAITS of model/live_rules.py; empty if for none.
+    # Which of the links that carry a commit it waits for: a name in WAITS of live/rules.py; empty if for none.
     waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
     # a node in another state is not well.

@@ -1,6 +1,6 @@
 """Sentences of the live view for a cluster that excludes members which do not answer."""
 
-from replication_lab.model.explained import Rule
+from replication_lab.model.live.explained import Rule
 
 RULES = (
     Rule(

@@ -6,11 +6,11 @@ Pacemaker decides which machine serves: a drill waits for it, and only chooses t
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.measuring import AlsoProves, Watch
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
-from replication_lab.model.topology import PAIR
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.measuring import AlsoProves, Watch
+from replication_lab.model.lab.topology import PAIR
 from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import Settings, register

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from replication_lab import replication
-from replication_lab.model import gtid
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import files, lab_files
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Backlog, Replica
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.replication.group import member
 from replication_lab.world.mysql.features import features_of
 from replication_lab.world.mysql.galera import GaleraNode

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from replication_lab.model.evidence import View
-from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication import following
 from replication_lab.replication.kind import Nodes, Settings, register

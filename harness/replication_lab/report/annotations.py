@@ -5,7 +5,7 @@ The form is documented at https://docs.github.com/actions, "Workflow commands fo
 
 from collections.abc import Iterator
 
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.report.rows import ClaimRow, DrillsSummary, ExpectationRow, Summary
 

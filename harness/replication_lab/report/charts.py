@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from replication_lab.model.latencies import Ordered
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.record import Record
-from replication_lab.model.timeline import quantile
+from replication_lab.model.drill.timeline import quantile
+from replication_lab.model.record.latencies import Ordered
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from replication_lab.report.chart import LOOKS, Band, Chart, Line
 from replication_lab.report.rows import CaseRow, CurvesRow, ExperimentSummary, FigureRow, LineRow, PanelRow
 

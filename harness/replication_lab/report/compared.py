@@ -6,8 +6,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.comparison import Change, Comparison, Outcome
-from replication_lab.model.digest import Digest
+from replication_lab.model.comparing.comparison import Change, Comparison, Outcome
+from replication_lab.model.comparing.digest import Digest
 from replication_lab.report import markdown
 from replication_lab.report.wording import number
 

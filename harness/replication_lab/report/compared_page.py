@@ -1,6 +1,6 @@
 """A comparison of two runs as a page, in the form of the reports."""
 
-from replication_lab.model.comparison import Comparison, Outcome
+from replication_lab.model.comparing.comparison import Comparison, Outcome
 from replication_lab.report import answers, compared, page
 
 # At most this many changes are named in the answer; the table has all of them.

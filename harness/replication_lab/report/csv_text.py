@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from replication_lab.model.visible import visible
+from replication_lab.model.core.visible import visible
 
 # A spreadsheet computes a cell that begins with one of these. The text may come from a record of somebody else.
 FORMULAS = ("=", "+", "-", "@", "\t")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from replication_lab.model.drill_result import Result
-from replication_lab.model.verdict import Judgement
+from replication_lab.model.core.verdict import Judgement
+from replication_lab.model.drill.drill_result import Result
 from replication_lab.report.rows import DrillRow, ExpectationRow
 
 

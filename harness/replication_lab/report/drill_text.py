@@ -5,10 +5,10 @@ from functools import cache
 
 import jinja2
 
-from replication_lab.model.application import sentences
-from replication_lab.model.drill import Drill
-from replication_lab.model.history import Outcome
-from replication_lab.model.mysql_errors import meaning
+from replication_lab.model.drill.application import sentences
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.history import Outcome
+from replication_lab.model.lab.mysql_errors import meaning
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from replication_lab.model.drill import Drill
-from replication_lab.model.drill_result import Result
-from replication_lab.model.drilled import drilled, gaps
-from replication_lab.model.experiment import Case, Experiment
-from replication_lab.model.record import Record
-from replication_lab.model.statistics import highest_share
+from replication_lab.model.core.statistics import highest_share
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.experiment.drilled import drilled, gaps
+from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.record.record import Record
 from replication_lab.report.drill_rows import row_of
 from replication_lab.report.rows import DrilledRow, RangeRow
 

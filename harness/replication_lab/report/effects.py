@@ -3,14 +3,14 @@
 At a given rate the throughput is the requested one, so only latencies differ.
 """
 
-from replication_lab.model.claim import ClaimJudgement
-from replication_lab.model.experiment import Experiment
-from replication_lab.model.quantities import Difference, Figure
-from replication_lab.model.question import Effect
-from replication_lab.model.rate import kept
-from replication_lab.model.record import Record
-from replication_lab.model.statistics import Interval, NoInterval, about
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.statistics import Interval, NoInterval, about
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import ClaimJudgement
+from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.quantities import Difference, Figure
+from replication_lab.model.question.question import Effect
+from replication_lab.model.question.rate import kept
+from replication_lab.model.record.record import Record
 from replication_lab.report.rows import EffectRow, IntervalRow
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from replication_lab.model.proof import Proof
-from replication_lab.model.record import Record
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.record.record import Record
 from replication_lab.report import strips, wording
 from replication_lab.report.rows import ExperimentSummary, FaultRow
 from replication_lab.report.svg import Scale

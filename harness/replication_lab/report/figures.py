@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from replication_lab.model.digest import Digest
-from replication_lab.model.quantities import unit_of
+from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.experiment.quantities import unit_of
 from replication_lab.report.csv_text import csv_text
 from replication_lab.report.rows import DrillsSummary
 

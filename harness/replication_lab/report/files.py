@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from replication_lab.model.record import Record
-from replication_lab.model.timeline import Timeline
+from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.record.record import Record
 from replication_lab.report import junit, summary
 from replication_lab.report.rows import Summary
 

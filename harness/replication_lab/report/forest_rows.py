@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replication_lab.model.comparison import Change, Outcome
+from replication_lab.model.comparing.comparison import Change, Outcome
 from replication_lab.report import forest, wording
 from replication_lab.report.forest import Bar
 from replication_lab.report.rows import ClaimRow, EffectRow, IntervalRow

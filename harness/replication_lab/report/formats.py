@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from replication_lab.model.digest import Digest
-from replication_lab.model.record import Record
-from replication_lab.model.timeline import Timeline
+from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.record.record import Record
 from replication_lab.report.rows import DrillsSummary, Summary
 
 FORMATS = ("markdown", "github", "junit", "csv", "benchmark", "html")

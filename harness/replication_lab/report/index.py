@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import forest, page, strips, svg
 from replication_lab.report.svg import Scale
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from replication_lab.model.verdict import Verdict
-from replication_lab.model.visible import visible
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.visible import visible
 from replication_lab.report import wording
 from replication_lab.report.rows import (
     ClaimRow,

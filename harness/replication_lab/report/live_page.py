@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from replication_lab.model.live import Level, Sample, Span
-from replication_lab.model.live_record import Acted, Live, Second
-from replication_lab.model.record import Record
+from replication_lab.model.live.record import Acted, Live, Second
+from replication_lab.model.live.view import Level, Sample, Span
+from replication_lab.model.record.record import Record
 from replication_lab.report import page
 from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
+from replication_lab.model.comparing.over_time import FEWEST_RUNS, Change, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"

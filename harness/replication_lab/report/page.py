@@ -10,8 +10,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from replication_lab.model.record import Record
-from replication_lab.model.timeline import Timeline
+from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.record.record import Record
 from replication_lab.report import (
     answers,
     chart,

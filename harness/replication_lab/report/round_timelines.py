@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from replication_lab.model.load_timeline import Answered, LoadTimeline, Stay, widened
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.record import Record
+from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, widened
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from replication_lab.report.chart import CASE, STRIP, Band, Chart, Line, Point, Strip, data, drawn
 from replication_lab.report.timelines import DECADE, HIGH, LOW, NO_ANSWER, SILENT_AFTER_S, STATES
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from replication_lab.model.evidence import FaultEvidence, Return
-from replication_lab.model.measurement import Spread
-from replication_lab.model.only import Only
-from replication_lab.model.timeline import Phase
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.evidence import FaultEvidence, Return
+from replication_lab.model.drill.timeline import Phase
+from replication_lab.model.record.measurement import Spread
+from replication_lab.model.record.only import Only
 
 SCHEMA = 4
 

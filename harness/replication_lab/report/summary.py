@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.claim import ClaimJudgement, NotJudged, Relation
-from replication_lab.model.drill_result import Result
-from replication_lab.model.event import Lab
-from replication_lab.model.evidence import Evidence
-from replication_lab.model.experiment import Comparison, Curves, Experiment
-from replication_lab.model.latencies import pooled
-from replication_lab.model.measurement import Measurement
-from replication_lab.model.quantities import unit_of
-from replication_lab.model.record import Record
-from replication_lab.model.relations import Bounds
-from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
-from replication_lab.model.verdict import exit_code, worst
+from replication_lab.model.core.event import Lab
+from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
+from replication_lab.model.core.verdict import exit_code, worst
+from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.drill.evidence import Evidence
+from replication_lab.model.experiment.claim import ClaimJudgement, NotJudged, Relation
+from replication_lab.model.experiment.experiment import Comparison, Curves, Experiment
+from replication_lab.model.experiment.quantities import unit_of
+from replication_lab.model.experiment.relations import Bounds
+from replication_lab.model.record.latencies import pooled
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
 from replication_lab.report.drill_rows import of_any_judgement, row_of
 from replication_lab.report.drilled import drilled_rows
 from replication_lab.report.effects import effects

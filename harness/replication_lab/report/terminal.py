@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import drilled, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 

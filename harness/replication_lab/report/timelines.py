@@ -5,8 +5,8 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any
 
-from replication_lab.model.evidence import Looked
-from replication_lab.model.timeline import AFTER, INJECTION, Phase, Tally, Timeline
+from replication_lab.model.drill.evidence import Looked
+from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.report import strips
 from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 from replication_lab.report.rows import DrillRow

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from replication_lab.model.application import Application, Probed
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.application import Application, Probed
 from replication_lab.world import clock, web
 from replication_lab.world.docker.lab import Lab
 

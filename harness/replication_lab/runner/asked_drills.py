@@ -11,16 +11,16 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.faults.packet_watch import realised_packets
-from replication_lab.model.drill import Drill, Waiting
-from replication_lab.model.drill_result import Drilled
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Evidence
-from replication_lab.model.experiment import Case, Experiment
-from replication_lab.model.measuring import ProofsOfNodes
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
-from replication_lab.model.question import Question, on_which_node
-from replication_lab.model.record import Record
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.drill import Drill, Waiting
+from replication_lab.model.drill.drill_result import Drilled
+from replication_lab.model.drill.evidence import Evidence
+from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.experiment.measuring import ProofsOfNodes
+from replication_lab.model.question.question import Question, on_which_node
+from replication_lab.model.record.record import Record
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from replication_lab import replication
-from replication_lab.model.attachment import AttachedLink
-from replication_lab.model.drill import Drill
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.event import KEPT, End
-from replication_lab.model.evidence import Drills
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.event import KEPT, End
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.evidence import Drills
+from replication_lab.model.lab.attachment import AttachedLink
 from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set

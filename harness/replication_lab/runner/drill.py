@@ -20,13 +20,13 @@ from typing import cast
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
-from replication_lab.model.drill import Drill, Step
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Evidence, FaultEvidence, NoiseWhile, Return
-from replication_lab.model.measuring import ProofsOfNodes
-from replication_lab.model.progress import Tell
-from replication_lab.model.proof import Proof
-from replication_lab.model.sql_load import Transaction
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile, Return
+from replication_lab.model.experiment.measuring import ProofsOfNodes
+from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.abilities import (

@@ -11,17 +11,17 @@ import msgspec
 from replication_lab import faults, replication
 from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
-from replication_lab.model import drill, drill_result, history
-from replication_lab.model.drill import Drill
-from replication_lab.model.drill_result import Result
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.event import KEPT, End, Event
-from replication_lab.model.evidence import Drills, Evidence
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.progress import Tell
-from replication_lab.model.record import Record
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.event import KEPT, End, Event
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill import drill, drill_result, history
+from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.drill.evidence import Drills, Evidence
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described

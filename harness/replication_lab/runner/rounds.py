@@ -11,18 +11,18 @@ from typing import Any
 from replication_lab import replication
 from replication_lab.lab import memory
 from replication_lab.lab import up as labs
-from replication_lab.model import record
-from replication_lab.model.drilled import Drills
-from replication_lab.model.event import KEPT, NOISY, End
-from replication_lab.model.evidence import Evidence, Looked
-from replication_lab.model.experiment import Experiment, Preset, schedule
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.noise import STOP, WAIT
-from replication_lab.model.progress import Tell
-from replication_lab.model.relations import Place
-from replication_lab.model.storage import Storage
-from replication_lab.model.verdict import exit_code
+from replication_lab.model.core.event import KEPT, NOISY, End
+from replication_lab.model.core.noise import STOP, WAIT
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.core.verdict import exit_code
+from replication_lab.model.drill.evidence import Evidence, Looked
+from replication_lab.model.experiment.drilled import Drills
+from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.relations import Place
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.record import record
 from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip

@@ -13,17 +13,17 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
 from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks, start_options
-from replication_lab.model.errors import LabError, TooSlow
-from replication_lab.model.event import Doubt
-from replication_lab.model.evidence import Looked
-from replication_lab.model.experiment import Case, Experiment
-from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.load_timeline import LoadTimeline, timeline_of, waited_after
-from replication_lab.model.measurement import Fault, Measurement
-from replication_lab.model.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
-from replication_lab.model.noise import ACCEPT, STOP
-from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.core.errors import LabError, TooSlow
+from replication_lab.model.core.event import Doubt
+from replication_lab.model.core.noise import ACCEPT, STOP
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.evidence import Looked
+from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
+from replication_lab.model.record.measurement import Fault, Measurement
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
 from replication_lab.world import at_once, catalogue, clock, signals

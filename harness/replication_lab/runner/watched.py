@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Looked, View
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.replication.kind import LOOK_SECONDS, SILENT, Nodes
 from replication_lab.world import clock
 

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from replication_lab import replication
-from replication_lab.model.moments import Moments
+from replication_lab.model.question.moments import Moments
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.connection import Conflict, transaction

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from replication_lab.model.compose_project import DATA
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.compose_project import DATA
 from replication_lab.world.docker.lab import Lab
 
 FILE = f"{DATA}/.bulk"

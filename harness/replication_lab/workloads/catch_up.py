@@ -4,9 +4,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from replication_lab.faults.disk_limits import changed, lifted
-from replication_lab.model.disk import Limits
-from replication_lab.model.proof import Proof
-from replication_lab.model.race import BURST, ON_ONE_DISKS_WRITES, READ_EVERY, REPLICAS, judged, near, rate_between
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
 from replication_lab.probes.redo_log import Cycle
 from replication_lab.workloads.catch_up_phases import (
@@ -20,6 +19,7 @@ from replication_lab.workloads.catch_up_phases import (
     still_behind,
     went_on,
 )
+from replication_lab.workloads.race import BURST, ON_ONE_DISKS_WRITES, READ_EVERY, REPLICAS, judged, near, rate_between
 from replication_lab.workloads.row_updates import Pace, RowChanges
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array as arrays

@@ -2,12 +2,12 @@
 
 import math
 
-from replication_lab.model.errors import TooSlow
-from replication_lab.model.proof import Proof
-from replication_lab.model.race import REPLICAS
+from replication_lab.model.core.errors import TooSlow
+from replication_lab.model.core.proof import Proof
 from replication_lab.probes import disk_activity
 from replication_lab.probes.disk_activity import DiskWork
 from replication_lab.probes.lag import Lag
+from replication_lab.workloads.race import REPLICAS
 from replication_lab.workloads.row_updates import Pace
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays

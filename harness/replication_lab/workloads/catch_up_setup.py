@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from replication_lab.faults.disk_limits import DiskLimits
 from replication_lab.faults.injected import Injected, injected
-from replication_lab.model.disk import Limits
-from replication_lab.model.proof import Proof
-from replication_lab.model.race import REPLICAS
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.catch_up import FLUSHING, write_back
 from replication_lab.workloads.catch_up_phases import raced_arrays
+from replication_lab.workloads.race import REPLICAS
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Protocol
 
-from replication_lab.model.drawn import Drawn, drawn
-from replication_lab.model.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
-from replication_lab.model.mysql_errors import conflict
-from replication_lab.model.sql_load import Transaction
+from replication_lab.model.drill.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
+from replication_lab.model.lab.mysql_errors import conflict
+from replication_lab.model.question.sql_load import Transaction
+from replication_lab.workloads.drawn import Drawn, drawn
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import Answer
 from replication_lab.world.mysql.server import Server

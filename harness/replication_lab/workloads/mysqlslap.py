@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.lab import Lab
 
 SOCKET = "/run/mysqld/mysqld.sock"

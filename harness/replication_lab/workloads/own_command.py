@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from replication_lab.model.command_load import even, lasted, lines_of, moments_of, seconds_of
-from replication_lab.model.errors import LabError
-from replication_lab.model.proof import Proof
-from replication_lab.model.rate import kept
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.question.command_load import even, lasted, lines_of, moments_of, seconds_of
+from replication_lab.model.question.rate import kept
 from replication_lab.workloads.timed_script import Timed
 from replication_lab.world.docker.lab import Lab
 

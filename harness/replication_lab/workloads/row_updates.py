@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.workloads import _sysbench
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import USER, Lab

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.latencies import p999
-from replication_lab.model.moments import Moments
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.question.moments import Moments
+from replication_lab.model.record.latencies import p999
 from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 

@@ -4,7 +4,7 @@ import string
 from collections.abc import Iterable
 from pathlib import Path
 
-from replication_lab.model.sql_load import Letters, Numbers, Transaction
+from replication_lab.model.question.sql_load import Letters, Numbers, Transaction
 
 SCRIPT = Path(__file__).with_suffix(".lua")
 PLAIN = set(string.printable.encode()) - set(string.whitespace.encode()) - set(b'"\\') | set(b" ")

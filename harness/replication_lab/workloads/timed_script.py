@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.model.proof import Proof
-from replication_lab.model.rate import kept, planned
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.question.rate import kept, planned
 from replication_lab.workloads import _sysbench
 from replication_lab.workloads.sequential_inserts import Inserted, parse
 from replication_lab.world.docker.lab import Lab

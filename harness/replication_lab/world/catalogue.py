@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.model.condition import FORMS, is_written, parse_condition
-from replication_lab.model.disk import Disk, parse_disks
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.published import Source
-from replication_lab.model.storage import AUTO, Backend
-from replication_lab.model.topology import Topology, parse_topology
-from replication_lab.model.toxic import Toxic, parse_toxic
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.experiment.published import Source
+from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
+from replication_lab.model.lab.disk import Disk, parse_disks
+from replication_lab.model.lab.storage import AUTO, Backend
+from replication_lab.model.lab.topology import Topology, parse_topology
+from replication_lab.model.lab.toxic import Toxic, parse_toxic
 from replication_lab.world import own, places, revisions
 
 ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS

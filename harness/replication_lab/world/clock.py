@@ -17,7 +17,7 @@ from tenacity import (
     wait_fixed,
 )
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 Found = TypeVar("Found")
 # A working process reports a new state within this time, even on a slow machine; otherwise it has stalled.

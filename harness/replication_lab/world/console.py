@@ -7,7 +7,7 @@ from rich import console
 from rich.segment import Segment
 from rich.text import Text
 
-from replication_lab.model.visible import visible
+from replication_lab.model.core.visible import visible
 
 
 class Console(console.Console):

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation

@@ -4,7 +4,7 @@ import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 ANSWER = b"."
 ZERO = bytes(1 << 16)

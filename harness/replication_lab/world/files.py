@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 MIB = 1 << 20
 # Bytes of a file's name, on nearly every file system.

@@ -5,9 +5,9 @@ import zlib
 from codecs import getincrementaldecoder
 from pathlib import Path
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.load import LARGEST
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.load import LARGEST
 
 
 def read(path: Path) -> GivenFile:

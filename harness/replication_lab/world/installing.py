@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 VARIABLE = "LAB_INSTALL"
 APT_INSTALL = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-q", "--no-install-recommends")

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
-from replication_lab.model.record import Record, encode
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
+from replication_lab.model.record.record import Record, encode
 from replication_lab.world import catalogue, signals
 from replication_lab.world.files import LineByLine, private_folder, reading, writing
 

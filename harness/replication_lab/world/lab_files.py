@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import NAME
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import NAME
 from replication_lab.world import places
 from replication_lab.world.files import read_own
 

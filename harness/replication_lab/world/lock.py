@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import IO, Any
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, places
 from replication_lab.world.files import open_private, private_folder
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.line_in_file import placed
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.world import places
+from replication_lab.world.line_in_file import placed
 
 # The topmost folder of a project has one of these.
 MARKS = ("pyproject.toml", ".git")

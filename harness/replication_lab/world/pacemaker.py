@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import USER, Lab
 

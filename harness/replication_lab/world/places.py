@@ -9,8 +9,8 @@ from pathlib import Path
 
 import platformdirs
 
-from replication_lab.model import command
-from replication_lab.model.errors import LabError
+from replication_lab.model.core import command
+from replication_lab.model.core.errors import LabError
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parents[1]

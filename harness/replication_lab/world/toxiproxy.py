@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import requests
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import LINK_RATE, ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
 
 # Toxiproxy refuses requests with a browser's user agent. It answers within milliseconds or not at all.
 HEADERS, SECONDS = {"User-Agent": "replication-lab"}, 5

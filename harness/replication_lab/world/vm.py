@@ -14,8 +14,8 @@ import psutil
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.storage import Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.storage import Storage
 from replication_lab.world import clock, files, owners, places
 from replication_lab.world.docker import engine, images, labels, machine
 

@@ -2,7 +2,7 @@
 
 import requests
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 
 def is_url(text: str) -> bool:

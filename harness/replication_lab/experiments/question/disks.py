@@ -7,15 +7,15 @@ from replication_lab.experiments.question.engines import engine_of
 from replication_lab.faults.disk_limits import DiskLimits
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.lab import up
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case
-from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
-from replication_lab.model.question import Question, Values
-from replication_lab.model.question_disks import DEFAULT_DISK, DISK, STORAGE, Disks, disks_of
-from replication_lab.model.storage import AUTO, Storage
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.experiment import Case
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.storage import AUTO, Storage
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.question.disks import DEFAULT_DISK, DISK, STORAGE, Disks, disks_of
+from replication_lab.model.question.question import Question, Values
 from replication_lab.probes import disk_activity
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays

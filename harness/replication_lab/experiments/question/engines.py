@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from replication_lab.model.claim import Claim
-from replication_lab.model.quantities import Figure, Quantity, Ratio
-from replication_lab.model.question import ENGINE, TOPOLOGY, Question, Values, named
-from replication_lab.model.relations import Bounds
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio
+from replication_lab.model.experiment.relations import Bounds
+from replication_lab.model.question.question import ENGINE, TOPOLOGY, Question, Values, named
 from replication_lab.world import catalogue
 
 

@@ -15,13 +15,16 @@ from replication_lab.experiments.question.overridden import refuse_overridden
 from replication_lab.experiments.question.state import arrange, hold
 from replication_lab.experiments.question.topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.experiments.question.variables import server_settings
-from replication_lab.model.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
-from replication_lab.model.claim import Claim
-from replication_lab.model.drilled import Drills, WorstOfDrills
-from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.quantities import ErrorShare, Figure, latency_p50, throughput
-from replication_lab.model.question import (
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.drilled import Drills, WorstOfDrills
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.quantities import ErrorShare, Figure, latency_p50, throughput
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.question.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
+from replication_lab.model.question.disks import is_of_disks
+from replication_lab.model.question.files import files_of, is_cnf
+from replication_lab.model.question.question import (
     CLIENTS,
     NAME,
     OWN,
@@ -35,15 +38,12 @@ from replication_lab.model.question import (
     is_bare,
     named,
 )
-from replication_lab.model.question_disks import is_of_disks
-from replication_lab.model.question_files import files_of, is_cnf
-from replication_lab.model.rate import per_second
-from replication_lab.model.topology import Topology
+from replication_lab.model.question.rate import per_second
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
-# The names of model/question.py's effects, in words and as figures.
+# The names of model/question/question.py's effects, in words and as figures.
 KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", latency_p50)}
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from replication_lab.experiments.question.load import Load
 from replication_lab.experiments.question.topologies import follows_a_source
-from replication_lab.model.asked_claim import LAG, asks_for
-from replication_lab.model.errors import LabError
-from replication_lab.model.question import Question
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.question.asked_claim import LAG, asks_for
+from replication_lab.model.question.question import Question
 from replication_lab.replication.following import followed
 from replication_lab.workloads.sequential_inserts import Inserted
 from replication_lab.world import clock

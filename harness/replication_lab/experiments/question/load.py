@@ -1,9 +1,9 @@
 """The load that a user's question asks for, and the tables and rows that it begins with."""
 
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.load import INSERTS, SYSBENCH, statements_of
-from replication_lab.model.question import Question
-from replication_lab.model.sql_load import transactions
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.load import INSERTS, SYSBENCH, statements_of
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.sql_load import transactions
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.sequential_inserts import TABLE, SequentialInserts
 from replication_lab.workloads.sql_transactions import quoted, script_of

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from replication_lab.experiments.question.topologies import nodes_with_servers
-from replication_lab.model.errors import LabError
-from replication_lab.model.question import OWN, Question
-from replication_lab.model.question_disks import is_of_disks
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.question.disks import is_of_disks
+from replication_lab.model.question.question import OWN, Question
 
 
 def refuse_overridden(question: Question, topology: Topology) -> None:

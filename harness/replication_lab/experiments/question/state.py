@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from replication_lab import replication
 from replication_lab.experiments.question.load import make_tables
 from replication_lab.experiments.question.variables import put, server_settings
-from replication_lab.model.experiment import Case
-from replication_lab.model.measuring import AlsoProves, ProofsOfNodes, Watch
-from replication_lab.model.question import Question
+from replication_lab.model.experiment.experiment import Case
+from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
+from replication_lab.model.question.question import Question
 from replication_lab.probes.bare_links import bare_links
 from replication_lab.world.docker.lab import Lab
 

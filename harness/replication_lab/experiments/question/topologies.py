@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from replication_lab import replication
-from replication_lab.model.errors import LabError
-from replication_lab.model.question import (
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.question.files import is_cnf
+from replication_lab.model.question.question import (
     CHOICES,
     OWN,
     PROTOCOL,
@@ -16,8 +18,6 @@ from replication_lab.model.question import (
     named,
     on_which_node,
 )
-from replication_lab.model.question_files import is_cnf
-from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.pacemaker import ManagedMachines
 from replication_lab.replication.source_replica import Followers

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from replication_lab.experiments.question.topologies import follows_a_source, nodes_with_servers
 from replication_lab.lab import start_options
-from replication_lab.model import mysql_errors
-from replication_lab.model.errors import LabError, did_you_mean
-from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lab_options import by_node
-from replication_lab.model.option_file import StartOptions
-from replication_lab.model.proof import Proof
-from replication_lab.model.question import Values
-from replication_lab.model.variable import is_same, literal
+from replication_lab.model.core.errors import LabError, did_you_mean
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.variable import is_same, literal
+from replication_lab.model.lab import mysql_errors
+from replication_lab.model.lab.option_file import StartOptions
+from replication_lab.model.question.lab_options import by_node
+from replication_lab.model.question.question import Values
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server

@@ -6,8 +6,8 @@ from contextlib import suppress
 import msgspec
 from docker.errors import ContainerError
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.storage import AUTO, Backend, Storage
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.storage import AUTO, Backend, Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import spindle
 from replication_lab.world.docker import engine, machine

@@ -7,8 +7,8 @@ import msgspec
 from docker.errors import APIError
 from docker.models.containers import Container
 
-from replication_lab.model.disk import Limits, check_size
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.disk import Limits, check_size
 from replication_lab.world import clock
 
 SWITCH = {"on": True, "off": False}

@@ -17,8 +17,8 @@ from typing import BinaryIO
 import msgspec
 from docker.errors import DockerException
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.progress import Tell
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
 from replication_lab.world import host
 from replication_lab.world.docker import archive, bake_file, engine, images
 from replication_lab.world.docker.archive import CHUNK, Packed, Unfit

@@ -9,10 +9,10 @@ import msgspec
 from docker.errors import APIError
 from docker.models.containers import Container
 
-from replication_lab.model.attachment import DOOR, AttachedLink, Attachment
-from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import text_of_nodes
-from replication_lab.model.topology import EQUAL_ROLES
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import DOOR, AttachedLink, Attachment
+from replication_lab.model.lab.server_name import text_of_nodes
+from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink

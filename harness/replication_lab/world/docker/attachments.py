@@ -10,8 +10,8 @@ import msgspec
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 
-from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
 from replication_lab.world import at_once, lab_files, lock
 from replication_lab.world.docker import compose_call, engine, labels
 from replication_lab.world.files import read_own, write_whole

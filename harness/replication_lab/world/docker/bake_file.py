@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from replication_lab.model.topology import LOADER
+from replication_lab.model.lab.topology import LOADER
 from replication_lab.world import catalogue
 
 # The label of an image that holds the digest of its recipe.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from docker.errors import DockerException
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import engine, images, labels
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from docker.errors import APIError, create_api_error_from_http_exception
 from docker.models.containers import Container, ContainerCollection
 from requests import HTTPError, RequestException, Response, Timeout
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 # A frame of the engine's answer: its stream (1 is standard output, 2 is standard error), and the bytes that follow.
 FRAME = struct.Struct(">BxxxL")

@@ -13,9 +13,9 @@ import psutil
 from docker.errors import ImageNotFound
 from docker.models.containers import Container
 
-from replication_lab.model.attachment import ComposeCall
-from replication_lab.model.compose_project import Project, Running
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import ComposeCall
+from replication_lab.model.lab.compose_project import Project, Running
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels
 from replication_lab.world.docker.client import UNANSWERED, EngineGone

@@ -4,7 +4,7 @@ import re
 import subprocess
 from functools import cache
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 NEEDED = (2, 24)
 COMMAND = ("docker", "compose", "version", "--short")

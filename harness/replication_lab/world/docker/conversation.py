@@ -6,7 +6,7 @@ import subprocess
 import weakref
 from typing import IO
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Service
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import psutil
 from docker.errors import DockerException
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import compose_version

@@ -3,7 +3,7 @@
 from docker.errors import APIError
 from docker.models.containers import Container
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 
 # What runs a command in the guest of a container, and its exit status when nothing answers (images/vm/guest-run).
 IN_GUEST, SILENT = ["guest"], 255

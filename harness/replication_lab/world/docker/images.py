@@ -12,7 +12,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from rich.markup import escape
 from rich.status import Status
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, installing, lock
 from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, engine, machine, registry

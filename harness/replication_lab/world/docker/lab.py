@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 from docker.models.containers import Container
 
-from replication_lab.model.option_file import Option
-from replication_lab.model.proof import Proof
-from replication_lab.model.topology import Link, Topology
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.option_file import Option
+from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine

@@ -9,9 +9,9 @@ from typing import Any
 
 from docker.models.containers import Container
 
-from replication_lab.model.attachment import LABEL as ATTACHED
-from replication_lab.model.attachment import OWNER as ATTACHED_BY
-from replication_lab.model.lab_request import NAME
+from replication_lab.model.lab.attachment import LABEL as ATTACHED
+from replication_lab.model.lab.attachment import OWNER as ATTACHED_BY
+from replication_lab.model.lab.lab_request import NAME
 from replication_lab.world.docker import engine as docker_engine
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"

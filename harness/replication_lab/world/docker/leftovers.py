@@ -8,7 +8,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.models.volumes import Volume
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, lab_files, lock, owners
 from replication_lab.world.docker import attachments, labels
 from replication_lab.world.docker import engine as docker_engine

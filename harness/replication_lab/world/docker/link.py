@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from replication_lab.model.packets import Packets
-from replication_lab.model.topology import BACK, Link
-from replication_lab.model.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.topology import BACK, Link
+from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
 from replication_lab.world.docker import senders
 from replication_lab.world.docker.netem import Sender
 from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule

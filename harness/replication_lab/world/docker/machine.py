@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import compose_version, engine
 
 DESKTOP = "Docker Desktop"

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.topology import Topology
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, servers
 

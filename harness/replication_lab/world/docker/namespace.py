@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import beside, images, labels
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.guest import IN_GUEST, SILENT

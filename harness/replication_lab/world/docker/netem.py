@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.packet_effect import LATE_MS
-from replication_lab.model.packets import Packets
-from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.packet_effect import LATE_MS
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
 from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
 
 STEPS = Path(__file__).with_suffix(".sh").read_text()

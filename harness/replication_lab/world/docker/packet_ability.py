@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from replication_lab.model.topology import Topology
-from replication_lab.model.toxic import Toxic
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world.docker import netem, packet_loss
 
 

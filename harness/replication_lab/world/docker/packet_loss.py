@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from replication_lab.model.packets import Packets
-from replication_lab.model.toxic import PACKET_LOSS, Toxic, ToxicBody
+from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.toxic import PACKET_LOSS, Toxic, ToxicBody
 from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
 
 IN, OUT, MARKED = "LAB-IN", "LAB-OUT", "LAB-MARKED"

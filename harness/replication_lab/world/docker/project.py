@@ -12,11 +12,11 @@ from urllib.parse import quote, unquote
 
 from docker.models.containers import Container
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.server_name import text_of_nodes
-from replication_lab.model.server_version import parse_version
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.server_name import text_of_nodes
+from replication_lab.model.lab.server_version import parse_version
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers

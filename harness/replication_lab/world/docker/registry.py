@@ -12,7 +12,7 @@ from pathlib import Path
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.images import Image
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import bake_file, engine
 
 VARIABLE, DIGESTS = "LAB_IMAGES", "LAB_IMAGES_DIGESTS"

@@ -6,10 +6,10 @@ from functools import cache
 
 from docker.errors import APIError
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import FORMS, ServerName, by_node, parse_server, text_of_nodes
-from replication_lab.model.server_version import Version, parse_version
-from replication_lab.model.topology import Topology
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.server_name import FORMS, ServerName, by_node, parse_server, text_of_nodes
+from replication_lab.model.lab.server_version import Version, parse_version
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, images, machine
 from replication_lab.world.mysql.dialects import dialect_of, dialects

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
-from replication_lab.model.compose_project import DATA
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.compose_project import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import guest

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.server_version import Version, parse_version
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.mysql import tls
 
 ACCOUNT = "mysql://USER:PASSWORD@"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from replication_lab.model import gtid
-from replication_lab.model.errors import LabError
-from replication_lab.model.mysql_errors import SYNTAX_ERROR, code_of
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.mysql_errors import SYNTAX_ERROR, code_of
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.server import Server
 
 

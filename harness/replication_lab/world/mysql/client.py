@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pymysql
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.history import Outcome
-from replication_lab.model.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.history import Outcome
+from replication_lab.model.lab.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
 
 # Longer than a group needs to exclude a silent node, so that a stall ends with the server's error, not a timeout.

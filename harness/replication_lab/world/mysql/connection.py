@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pymysql
 
-from replication_lab.model import mysql_errors
+from replication_lab.model.lab import mysql_errors
 from replication_lab.world.echo import EchoConnection
 
 # Bytes; more than a statement adds to the data in it.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.server_version import Version
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.server_version import Version
 
 
 class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

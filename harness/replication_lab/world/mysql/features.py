@@ -1,6 +1,6 @@
 """The features of a running server: what topologies and cases may require, read from its variables and version."""
 
-from replication_lab.model.server_version import Version, parse_version
+from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.mysql.server import Server
 
 # A server with one of these variables has the feature.

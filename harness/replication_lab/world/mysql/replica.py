@@ -4,9 +4,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from replication_lab.model import gtid
-from replication_lab.model.errors import LabError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until, wait_while_changing
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.server import Server
 
 # In the state of an applier that waits for its source.

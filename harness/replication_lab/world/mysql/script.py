@@ -7,8 +7,8 @@ from typing import Any
 
 import pymysql
 
-from replication_lab.model.errors import LabError
-from replication_lab.model.sql_text import Statement
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import clock, signals
 from replication_lab.world.mysql.server import Connection, Server, failure
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pymysql
 
-from replication_lab.model import mysql_errors
-from replication_lab.model.errors import LabError, OutcomeUnknown
-from replication_lab.model.sql_text import only_reads
+from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.lab import mysql_errors
+from replication_lab.model.question.sql_text import only_reads
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import Dialect
 

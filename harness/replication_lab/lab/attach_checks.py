@@ -1,0 +1,146 @@
+"""What `lab attach` refuses before anything changes: each with the service, the reason, and what to do instead."""
+
+from collections.abc import Sequence
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import DOOR, AskedLink
+from replication_lab.model.lab.compose_project import DATA, Project
+
+# Namespaces that a service can share with another one, which lose their owner when that is recreated.
+SHARED = ("network_mode", "pid", "ipc")
+
+
+def check_asked(asked: Sequence[AskedLink]) -> None:
+    """Refuse links without a look at the project."""
+    if not asked:
+        raise LabError("no link is given", "--link CONSUMER:SERVER", "./lab attach -f docker-compose.yml --link app:db")
+    ends = [(link.source, link.target) for link in asked]
+    for each in ends:
+        if ends.count(each) > 1:
+            raise LabError(f"--link {':'.join(each)} is given twice", "each link once", "./lab attach --help")
+
+
+def check_project(project: Project) -> None:
+    """Refuse a project that does not run, or is attached already."""
+    if not any(project.running.values()):
+        raise LabError(f"{project.name} does not run", "a running project", _up(project, ""))
+    if any(name.startswith(DOOR) for name in project.running):
+        raise LabError(
+            f"{project.name} is attached already",
+            "a project that is not attached, because all of its links are given at once",
+            f"./lab detach --lab {project.name}",
+        )
+
+
+def check_link(project: Project, link: AskedLink) -> None:
+    """Refuse a link that cannot be put between its two services."""
+    for service in (link.source, link.target):
+        _check_network(project, service)
+        _check_runs(project, service)
+    servers = project.containers(link.target)
+    if len(servers) > 1:
+        raise LabError(
+            f"{link.target} runs in {len(servers)} containers, and a link leads to one server",
+            "a service for each server",
+            f"./lab attach --link {link.source}:SERVICE",
+        )
+    if not servers[0].is_database:
+        raise LabError(
+            f"{link.target} runs `{servers[0].program[:60]}`, which is not a server of the MySQL family",
+            f"a service that runs one: {', '.join(project.databases()) or 'there is none'}",
+            f"./lab attach --link {link.source}:DATABASE",
+        )
+    if not set(project.networks(link.source)) & set(project.networks(link.target)):
+        raise LabError(
+            f"{link.source} and {link.target} have no network in common",
+            "a network that both are in",
+            f"docker compose --project-name {project.name} config",
+        )
+    _check_names(project, link)
+
+
+def _check_network(project: Project, service: str) -> None:
+    declared = project.service(service)
+    mode = str(declared.get("network_mode") or "")
+    if not mode:
+        return
+    if mode == "host":
+        found, expected = (
+            f"{service} has network_mode: host, so it does not resolve the names of the project",
+            "a service in a network",
+        )
+    elif mode.startswith(("service:", "container:")):
+        found = f"{service} uses the network of {mode.partition(':')[2]} (network_mode: {mode})"
+        expected = "a service with a network of its own"
+    else:
+        found, expected = f"{service} has network_mode: {mode}", "a service in a network of the project"
+    raise LabError(found, expected, f"docker compose --project-name {project.name} config")
+
+
+def _check_runs(project: Project, service: str) -> None:
+    containers = project.containers(service)
+    for one in containers:
+        if one.status != "running":
+            raise LabError(f"{service} is {one.status} ({one.name})", "a running service", _up(project, service))
+    if not containers:
+        raise LabError(f"{service} of {project.name} does not run", "a running service", _up(project, service))
+
+
+def _check_names(project: Project, link: AskedLink) -> None:
+    names = set(project.names(link.target, link.source))
+    for name, address in project.extra_hosts(link.source).items():
+        if name in names:
+            raise LabError(
+                f"{link.source} has {name} at {address} in extra_hosts, which overrides any alias",
+                f"a name that the network resolves: no {name} in extra_hosts",
+                f"remove it from {link.source}, then {_up(project, link.source)}",
+            )
+    for each in project.service(link.source).get("external_links") or []:
+        if str(each).rpartition(":")[2] in names:
+            raise LabError(
+                f"{link.source} reaches {each} by external_links, in another project",
+                "a link between two services of the project",
+                f"remove it from {link.source}, then {_up(project, link.source)}",
+            )
+    for why in project.by_address(link.source, link.target):
+        raise LabError(
+            f"connections of {link.source} would not cross the link: {why}",
+            f"{link.source} to connect to {link.target} by its name",
+            f"set the name {link.target} there, then {_up(project, link.source)}",
+        )
+
+
+def check_unchanged(project: Project, services: Sequence[str]) -> None:
+    """Refuse services whose containers the files and the environment would not give again."""
+    for service in services:
+        raise LabError(
+            f"{service} runs with settings that differ from what the files and the environment give now",
+            "unchanged settings, because lab detach must restore the containers as they are",
+            f"the same -f, --env-file and variables as at its start; or {_up(project, service)}",
+        )
+
+
+def check_consumer(project: Project, service: str) -> None:
+    """Refuse to recreate a container that could not be restored as it is."""
+    for one in project.containers(service):
+        if one.named_image and one.named_image != one.image:
+            raise LabError(f"{service} runs an older build of its image", "its current image", _up(project, service))
+        if one.is_database and not one.keeps_data:
+            raise LabError(
+                f"{service} keeps its data in its container, and a link from it would recreate the container",
+                f"a volume for {DATA}",
+                f"add it to {service}, or leave this link out",
+            )
+    for other, declared in project.document.get("services", {}).items():
+        shared = [key for key in SHARED if (declared or {}).get(key) == f"service:{service}"]
+        if shared and project.containers(other):
+            raise LabError(
+                f"{other} shares {service}'s {shared[0].removesuffix('_mode')}, and would lose it when {service} is "
+                "recreated",
+                "a consumer whose namespaces no other service shares",
+                f"docker compose --project-name {project.name} stop {other}",
+            )
+
+
+def _up(project: Project, service: str) -> str:
+    return f"docker compose --project-name {project.name} up --detach --wait {service}".strip()

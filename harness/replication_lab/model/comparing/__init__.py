@@ -1,0 +1,1 @@
+"""Two runs compared, and many runs over time."""

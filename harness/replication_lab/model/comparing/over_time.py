@@ -1,0 +1,132 @@
+"""Runs over time: the figures of many runs as series, and where their level changed."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from replication_lab.model.comparing.change_points import change_points
+from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.experiment.compared_figures import THROUGHPUT
+
+# A smaller relative change is not shown, even if it is significant.
+LEAST_CHANGE = 0.03
+# A shorter series cannot show a change: it has too few different permutations.
+FEWEST_RUNS = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """The properties that all runs of a series share, without which they cannot be compared over time."""
+
+    experiment: str
+    question: str
+    preset: str
+    conditions: tuple[tuple[str, str], ...]
+    engine: str
+    machine: tuple[tuple[str, object], ...]
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run's value of a figure: the geometric mean of its rounds, and the server's version.
+
+    `loop_us` is the mean time of the loop that shows the CPUs' speed. It is None for the ratio of a claim, and where
+    the loop was not measured.
+    """
+
+    run: str
+    started: str
+    version: str
+    value: float
+    rounds: int
+    loop_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A new level: the index of its first run, and its mean divided by that of the level before.
+
+    `cpu_time` is the loop's mean time divided by that of the level before: above 1 the CPUs were slower. None where it
+    is not known for every run.
+    """
+
+    at: int
+    ratio: float
+    cpu_time: float | None = None
+
+    @property
+    def is_of_the_cpus(self) -> bool:
+        """Whether another speed of the CPUs explains at least half of the change, on a logarithmic scale."""
+        if self.cpu_time is None:
+            return False
+        expected, found = -math.log(self.cpu_time), math.log(self.ratio)
+        return expected * found > 0 and abs(expected) >= abs(found) / 2
+
+
+@dataclass(frozen=True)
+class Series:
+    """A figure over time: the ratio of a claim, or a compared figure of a case; the oldest run first."""
+
+    place: Place
+    of: str
+    points: list[Point]
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return where the level changed by at least LEAST_CHANGE, for a series of at least FEWEST_RUNS."""
+        if len(self.points) < FEWEST_RUNS:
+            return []
+        logs = [math.log(point.value) for point in self.points]
+        ends = [0, *change_points(logs), len(logs)]
+        sides = [(self.points[a:b], self.points[b:c]) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)]
+        found = [Change(at, *_changed(*side)) for at, side in zip(ends[1:-1], sides, strict=True)]
+        return [change for change in found if abs(math.log(change.ratio)) >= -math.log(1 - LEAST_CHANGE)]
+
+
+def _changed(before: list[Point], after: list[Point]) -> tuple[float, float | None]:
+    """Return the second level divided by the first: of the value, and of the loop's time if all runs have it."""
+    loops = [[point.loop_us for point in level if point.loop_us] for level in (before, after)]
+    known = [len(found) for found in loops] == [len(before), len(after)]
+    return (
+        geometric_mean(point.value for point in after) / geometric_mean(point.value for point in before),
+        geometric_mean(loops[1]) / geometric_mean(loops[0]) if known else None,
+    )
+
+
+def history(digests: Iterable[Digest]) -> list[Series]:
+    """Return the series of all claims' ratios and all cases' compared figures, each over the comparable runs."""
+    series: dict[tuple[Place, str], list[Point]] = {}
+    for digest in sorted(digests, key=lambda each: each.started):
+        for place, of, point in _points(digest):
+            series.setdefault((place, of), []).append(point)
+    return [Series(place, of, points) for (place, of), points in series.items()]
+
+
+def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
+    for name, engine in digest.engines.items():
+        place = Place(
+            digest.experiment,
+            digest.question,
+            digest.preset,
+            tuple(sorted(digest.conditions.items())),
+            name,
+            tuple(digest.machine.items()),
+            digest.against,
+        )
+        named = {claim: (found.ratios, list[float]()) for claim, found in engine.claims.items()}
+        named |= {
+            f"{figure}:{case}": (found.figures.get(figure, []), found.loop_us)
+            for case, found in engine.cases.items()
+            for figure in found.compared or (THROUGHPUT,)
+            if not found.doubts
+        }
+        for of, (values, loops) in named.items():
+            if values:
+                loop_us = geometric_mean(loops) if loops else None
+                yield (
+                    place,
+                    of,
+                    Point(digest.run, digest.started, engine.version, geometric_mean(values), len(values), loop_us),
+                )

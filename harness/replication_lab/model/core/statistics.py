@@ -1,0 +1,257 @@
+"""Intervals on per-round figures, wide enough for every interim look of a sequential run.
+
+The method is Student's t on the logarithms of paired ratios (or on plain values), at a level that is calibrated for the
+planned looks. docs/statistics.md compares it with other methods by simulation.
+"""
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replication_lab.model.core.looks import risk_of_a_look
+
+if TYPE_CHECKING:  # it takes long to import
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
+# A bound for the number of rounds in messages.
+MOST_ROUNDS = 10_000
+# A spread of logarithms below this is that of rounded digits.
+ROUNDING = 1e-6
+
+
+class NoInterval(ValueError):
+    """An error for figures from which no interval can be computed, with the reason. The verdict is then UNKNOWN."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The number of quiet rounds of a run and the accepted risk of a wrong verdict per claim.
+
+    The run looks at its figures after each round from `min_rounds` to `max_rounds`. All looks have the same risk, such
+    that the probability of any wrong decision among them is at most `alpha`.
+    """
+
+    min_rounds: int = 3
+    max_rounds: int = 8
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not FEWEST_OF_A_MEAN <= self.min_rounds <= self.max_rounds:
+            raise ValueError(
+                f"expected 2 <= min_rounds <= max_rounds, found {self.min_rounds} and {self.max_rounds}; "
+                "one round has no spread, so nothing can be decided by it"
+            )
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha is a probability between 0 and 1, found {self.alpha}")
+
+    @property
+    def level(self) -> float:
+        """Confidence level of an interval that decides a claim at a single look.
+
+        A claim is true or false. If it is false only HOLDS is wrong, if it is true only REFUTED is wrong. So each side
+        of the interval may have the whole risk `alpha`.
+        """
+        return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha)
+
+    @property
+    def level_of_estimate(self) -> float:
+        """Confidence level of an interval that is itself the answer: both sides together have the risk `alpha`."""
+        return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha / 2)
+
+
+def about(rounds: int) -> str:
+    """Return a number of rounds that would be needed in words, with two significant digits."""
+    return f"about {float(f'{rounds:.2g}'):.0f}" if rounds < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.
+
+    `of_logs` means that it was computed from the logarithms of the values.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    level: float
+    of_logs: bool = False
+    # The number of samples of about `n` values each that it is computed from: 2 for the ratio of two runs.
+    sides: int = 1
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
+            raise NoInterval(
+                f"the computation gave {self.estimate} [{self.low}, {self.high}], which is not an interval"
+            )
+
+    def distance(self, value: float) -> float:
+        """Return the distance of a value from the estimate, on the scale on which the interval is symmetrical."""
+        return abs(self._scaled(value) - self._scaled(self.estimate))
+
+    def half_after(self, rounds: int) -> float:
+        """Return half the width that the interval would have after this many rounds with the same spread."""
+        from scipy.special import stdtrit
+
+        half = (self._scaled(self.high) - self._scaled(self.low)) / 2
+        degrees = [self.sides * (each - 1) for each in (self.n, rounds)]
+        quantiles = stdtrit(degrees, (1 + self.level) / 2)
+        return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
+
+    def rounds_until(self, half: float) -> int:
+        """Return about the number of rounds after which half its width would be at most `half`; at most MOST_ROUNDS."""
+        return bisect_left(range(MOST_ROUNDS), -half, lo=self.n, key=lambda rounds: -self.half_after(rounds))
+
+    def _scaled(self, value: float) -> float:
+        return (math.log(value) if value > 0 else -math.inf) if self.of_logs else value
+
+
+def interval_of_mean(values: Sequence[float], level: float) -> Interval:
+    """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values."""
+    _check(values)
+    low, high = t_interval(values, level)
+    return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
+
+
+def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
+    """Return the interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios.
+
+    The estimate is the geometric mean. Effects that both sides of a pair share (a warm CPU, a busy disk, a drift)
+    cancel. Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no
+    logarithm.
+    """
+    for pair in pairs:
+        if not all(math.isfinite(side) and side > 0 for side in pair):
+            raise NoInterval(f"a ratio needs two positive figures, found {pair[0]:g} and {pair[1]:g}")
+    logs = interval_of_mean([math.log(over / under) for over, under in pairs], level)
+    return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level, of_logs=True)
+
+
+def interval_between(before: Sequence[float], after: Sequence[float], level: float) -> Interval:
+    """Return the interval of the typical ratio of unpaired positive values, after over before: Welch's t on logarithms.
+
+    `n` is the number of values of the smaller side. Raise NoInterval as `interval_of_ratio` does.
+    """
+    from scipy.special import stdtrit
+
+    sides = [interval_of_ratio([(value, 1.0) for value in values], level) for values in (before, after)]
+    old, new = sides
+    # The squared standard error of each side's mean, from the half width of its own interval.
+    errors = [(one.half_after(one.n) / stdtrit(one.n - 1, (1 + level) / 2)) ** 2 for one in sides]
+    degrees = sum(errors) ** 2 / sum(error**2 / (one.n - 1) for error, one in zip(errors, sides, strict=True))
+    half = stdtrit(degrees, (1 + level) / 2) * math.sqrt(sum(errors))
+    middle = math.log(new.estimate / old.estimate)
+    low, high = math.exp(middle - half), math.exp(middle + half)
+    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True, sides=2)
+
+
+def interval_between_at_equal(
+    before: Sequence[float],
+    after: Sequence[float],
+    beside: tuple[Sequence[float], Sequence[float]],
+    level: float,
+) -> Interval:
+    """Return the interval of the typical ratio, after over before, as it would be at an equal value of a covariate.
+
+    This is an analysis of covariance on logarithms: least squares of each side's mean and of one slope over the
+    covariate, whose values `beside` has for each side; Student's t with n - 3 degrees of freedom. The interval is the
+    wider, the less the covariate varies within the sides compared with its difference between them. `n` is the number
+    of values of the smaller side. Raise NoInterval for values that are not positive, or too few or alike.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    sides = [*before, *after], [*beside[0], *beside[1]]
+    degrees = len(sides[0]) - 3
+    if degrees < 1 or not before or not after or min(map(min, sides)) <= 0:
+        raise NoInterval("a ratio at an equal covariate needs four positive values, and some on each side")
+    values, covariate = (np.log(side) for side in sides)
+    second = np.repeat([0.0, 1.0], [len(before), len(after)])
+    model = np.column_stack([np.ones(len(values)), second, covariate - covariate.mean()])
+    if np.linalg.matrix_rank(model) < model.shape[1]:
+        raise NoInterval("the covariate does not vary within a side")
+    found, *_ = np.linalg.lstsq(model, values, rcond=None)
+    residual = np.sum((values - model @ found) ** 2) / degrees
+    if residual < ROUNDING**2:
+        raise NoInterval("all values are a function of the covariate, so the spread is unknown")
+    error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
+    middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
+    low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))
+    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
+
+
+def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+    """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
+
+    It uses the t distribution's quantile instead of scipy.stats, whose tests take a millisecond each: a run judges its
+    claims after every round.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    rounds = np.asarray(values, float)
+    n = rounds.shape[-1]
+    half = stdtrit(n - 1, (1 + level) / 2) * np.std(rounds, axis=-1, ddof=1) / math.sqrt(n)
+    middle = np.mean(rounds, axis=-1)
+    return middle - half, middle + half
+
+
+def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
+    """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
+
+    A few outliers hardly change it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings. The result is that
+    of scipy.stats.theilslopes in a fifth of its time, since a race computes its slopes at each reading.
+    """
+    import numpy as np
+    from scipy.special import ndtri
+
+    if len(times) < FEWEST_OF_A_SLOPE:
+        raise NoInterval(f"a slope needs at least {FEWEST_OF_A_SLOPE} readings, found {len(times)}")
+    xs, ys = np.asarray(times, float), np.asarray(values, float)
+    later, earlier = np.nonzero(np.subtract.outer(xs, xs) > 0)
+    if not later.size:
+        raise NoInterval("all readings were taken at the same moment")
+    slopes = np.sort((ys[later] - ys[earlier]) / (xs[later] - xs[earlier]))
+    # Sen (1968), equation 2.6: the variance of Kendall's count, minus the correction for ties.
+    variance = (_kendall(len(xs)) - _ties(xs) - _ties(ys)) / 18
+    if variance < 0:
+        raise NoInterval("too many readings are the same")
+    half = -ndtri((1 - level) / 2) * math.sqrt(variance)
+    low = max(round((len(slopes) - half) / 2) - 1, 0)
+    high = min(round((len(slopes) + half) / 2), len(slopes) - 1)
+    return Interval(float(np.median(slopes)), float(slopes[low]), float(slopes[high]), len(xs), level)
+
+
+def _kendall(count: int) -> int:
+    return count * (count - 1) * (2 * count + 5)
+
+
+def _ties(values: "NDArray[np.float64]") -> int:
+    """Return the correction of the variance of Kendall's count for equal values."""
+    return sum(map(_kendall, Counter(values.tolist()).values()))
+
+
+def highest_share(trials: int, level: float = 0.95) -> float:
+    """Return the highest share of bad trials that is compatible with none seen in `trials`.
+
+    This is Clopper and Pearson's exact one-sided bound, which has a closed form for none seen.
+    """
+    return 1 - math.pow(1 - level, 1 / trials)
+
+
+def _check(values: Sequence[float]) -> None:
+    if any(not math.isfinite(value) for value in values):
+        raise NoInterval("a round's figure could not be computed")
+    if len(values) < FEWEST_OF_A_MEAN:
+        raise NoInterval(f"an interval needs at least {FEWEST_OF_A_MEAN} rounds, found {len(values)}")
+    if math.isclose(min(values), max(values), rel_tol=1e-12, abs_tol=1e-12):
+        raise NoInterval(
+            f"all {len(values)} rounds gave exactly the same figure, so its spread is unknown; "
+            "a figure that never varies is stuck or rounded too far"
+        )

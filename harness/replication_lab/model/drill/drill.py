@@ -1,0 +1,240 @@
+"""A drill: clients write, a fault is injected and undone, and the result is compared with what was promised.
+
+Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). The result of a drill is in drill_result.
+"""
+
+import random
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
+from replication_lab.model.core.verdict import Expected, Verdict
+from replication_lab.model.drill.fault import FaultKind, Value, setting_names
+from replication_lab.model.lab.topology import Topology
+
+# The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
+DRAWN_SECONDS = 0.5
+# The keys of a drill's file, and of its record, whose values are faults.
+HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a drill's file: an unknown key is an error."""
+
+
+class FaultSpec(_Strict, frozen=True, kw_only=True):
+    """One fault on `targets`, nodes or links, `at` seconds into its step.
+
+    If the fault is one of links, a node among the targets stands for all links from and to it. `settings` holds the
+    keys of a drill's file that only this kind of fault has.
+    """
+
+    fault: str
+    targets: list[str]
+    settings: dict[str, Value] = {}
+    at: float = 0.0
+
+    def __str__(self) -> str:
+        after = [f"after {self.at:g} s"] if self.at else []
+        how = [value if isinstance(value, str) else f"{name} {value:+g}" for name, value in self.settings.items()]
+        return " ".join([self.fault, *how, "on", ", ".join(self.targets), *after])
+
+
+class Step(FaultSpec, frozen=True, kw_only=True):
+    """A fault that lasts `seconds`. The faults in `also` are injected at the same time or later, and end with it.
+
+    `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
+    so does any replica that is ahead of it; transactions that only they have are discarded.
+    """
+
+    seconds: float
+    also: list[FaultSpec] = []
+    failover: str = ""
+
+    @property
+    def fault_specs(self) -> list[FaultSpec]:
+        return [self, *self.also]
+
+    def __str__(self) -> str:
+        return " and ".join(FaultSpec.__str__(spec) for spec in self.fault_specs)
+
+
+class Waiting(_Strict, frozen=True):
+    """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, and for at most this many ms."""
+
+    wait_point: str | None = None
+    timeout_ms: int | None = None
+
+
+class Expectation(_Strict, frozen=True):
+    """A sentence about a figure of the checkers or of the evidence, and the verdict that is known for it.
+
+    One of `equals`, `at_least` and `at_most` is the relation. A verdict REFUTED needs its reason in `because`.
+    """
+
+    says: str
+    figure: str
+    equals: int | float | str | None = None
+    at_least: int | float | None = None
+    at_most: int | float | None = None
+    expect: Verdict = Verdict.HOLDS
+    because: str = ""
+
+    @property
+    def expected(self) -> Expected:
+        """The known verdict. Raises ValueError for one that can never be expected."""
+        return Expected(self.expect, self.because)
+
+    @property
+    def bound(self) -> str:
+        words = (("", self.equals), ("at least ", self.at_least), ("at most ", self.at_most))
+        return next(f"{word}{value}" for word, value in words if value is not None)
+
+    def holds(self, found: float | str) -> bool:
+        if self.equals is not None:
+            return found == self.equals
+        if isinstance(found, str):
+            raise TypeError(f"{found!r} has no size")
+        if self.at_least is not None:
+            return found >= self.at_least
+        return self.at_most is not None and found <= self.at_most
+
+
+class Drill(_Strict, frozen=True):
+    """A topology under load, the faults injected there, and the expected results. Times are seconds.
+
+    `clients` maps each node to the number of clients that write there. `reads` maps such a node to the node on which
+    its clients look for their rows after each statement. `think_ms` is the pause of each client after a statement.
+    `watchers` are clients that only read. `before` and `after` are the times without a fault. `settings` are global
+    variables of every node during the drill. `semisync` is how the source waits. `initial_primary` is the node that
+    serves first, in a topology that allows more than one. `options` are those of DRBD on both machines during the
+    drill, by kind (disk, net), and of its file system (mount). `tolerates` names patterns of forbidden.yaml. `answers`
+    is a further name by which `lab ask --drill` finds the drill; drills with the same name mean the same in each
+    topology. `through` is a link that the clients that write connect across.
+    """
+
+    name: str
+    topology: str
+    about: str
+    clients: dict[str, int]
+    expected: list[Expectation]
+    initial_primary: str = ""
+    steps: list[Step] = []
+    before: float = 1.0
+    after: float = 1.0
+    hot_row: bool = False
+    reads: dict[str, str] = {}
+    think_ms: float = 0
+    watchers: dict[str, int] = {}
+    settings: dict[str, int | str] = {}
+    semisync: Waiting | None = None
+    options: dict[str, list[str]] = {}
+    tolerates: list[str] = []
+    answers: str = ""
+    through: str = ""
+
+    @property
+    def changes_roles(self) -> bool:
+        """Whether the drill leaves another source, or a node that restarted its transaction numbers."""
+        return any(step.failover for step in self.steps)
+
+    @property
+    def fault_specs(self) -> Iterator[FaultSpec]:
+        return (spec for step in self.steps for spec in step.fault_specs)
+
+    def ends_servers(self, kinds: Mapping[str, FaultKind]) -> bool:
+        return any(kinds[spec.fault].ends_servers for spec in self.fault_specs)
+
+    def moves_clocks(self, kinds: Mapping[str, FaultKind]) -> bool:
+        return any(kinds[spec.fault].moves_clocks for spec in self.fault_specs)
+
+    def with_duration(self, seconds: float | None) -> "Drill":
+        """Return the same drill with this duration of its faults; without a fault, of its load."""
+        if seconds is None:
+            return self
+        if not self.steps:
+            return msgspec.structs.replace(self, before=seconds)
+        steps = [msgspec.structs.replace(step, seconds=seconds) for step in self.steps]
+        return msgspec.structs.replace(self, steps=steps)
+
+    def wait_before(self, seed: int) -> float:
+        """Return the seconds before the first fault, which depend on the seed."""
+        return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
+
+
+def file_of(topology: str, name: str) -> str:
+    """Return the path of a drill's file, for messages."""
+    return f"harness/replication_lab/drills/{topology}/{name}.yaml"
+
+
+def parse_drill(
+    name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind], where: str = ""
+) -> Drill:
+    """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit.
+
+    `where` is the file that messages name; empty for the lab's own.
+    """
+    where = where or file_of(topology.name, name)
+    refuse_long(name, "drill")
+    try:
+        given = msgspec.yaml.decode(text)
+        own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
+        drill = msgspec.convert(own, Drill)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise LabError(f"{where}: {error}", "only the keys that docs/drills.md lists", "./lab drill") from error
+    for node in (
+        *drill.clients,
+        drill.initial_primary,
+        *drill.watchers,
+        *drill.reads,
+        *drill.reads.values(),
+        *(step.failover for step in drill.steps),
+    ):
+        if node:
+            topology.node(node)
+    if drill.through:
+        topology.link(drill.through)
+    for spec in drill.fault_specs:
+        if spec.fault not in kinds:
+            raise unknown_name(f"fault in {where}", spec.fault, kinds, "./lab drill")
+        kinds[spec.fault].check_settings(where, spec.settings, kinds)
+        kinds[spec.fault].check_targets(where, topology, spec.targets)
+    for expectation in drill.expected:
+        _check_expectation(where, expectation)
+    return drill
+
+
+def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
+    """Return the document with the `keys` of its faults moved into a dict of their own, without `unset` values.
+
+    A drill's file has them among the other keys. Parts of an unexpected shape are not changed; the later conversion
+    refuses them.
+    """
+    if isinstance(found, list):
+        return [with_settings_apart(each, keys, unset) for each in found]
+    if not isinstance(found, dict):
+        return found
+    own = {
+        key: with_settings_apart(value, keys, unset) if key in HOLD_FAULTS else value for key, value in found.items()
+    }
+    settings = {key: own.pop(key) for key in found if key in keys} if "fault" in own else {}
+    if settings:
+        kept = {key: value for key, value in settings.items() if value not in unset}
+        own["settings"] = {**own.get("settings", {}), **kept}
+    return own
+
+
+def _check_expectation(where: str, expected: Expectation) -> None:
+    given = [bound for bound in (expected.equals, expected.at_least, expected.at_most) if bound is not None]
+    if len(given) != 1:
+        raise LabError(
+            f"{where}: {expected.says!r} must have exactly one relation",
+            'one of the keys "equals", "at_least", "at_most"',
+        )
+    try:
+        _ = expected.expected
+    except ValueError as error:
+        refused = f"{where}: {expected.says!r} expects {expected.expect}"
+        raise LabError(refused, 'HOLDS, or REFUTED with the key "because"') from error

@@ -1,0 +1,193 @@
+"""The result of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from replication_lab.model.core.event import Event
+from replication_lab.model.core.verdict import Judgement, Verdict, exit_code
+from replication_lab.model.drill import application, checkers
+from replication_lab.model.drill.checkers import Figures
+from replication_lab.model.drill.drill import Drill, Expectation
+from replication_lab.model.drill.drill_noise import disturbance
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
+from replication_lab.model.drill.history import Attempt, Look
+from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
+
+# An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
+QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureJudgement(Judgement):
+    """The verdict of a drill's expectation: the measured figure, and its bound."""
+
+    figure: str
+    bound: str
+
+
+class Result(msgspec.Struct, frozen=True, dict=True):
+    """One drill with its figures and verdicts."""
+
+    drill: Drill
+    figures: dict[str, float | str]
+    judgements: list[FigureJudgement]
+    doubts: list[str]
+    evidence: Evidence | None = None
+    timeline: Timeline | None = None
+    phases: list[Phase] = []
+
+    @property
+    def ledger(self) -> str:
+        """The name of the ledger's file beside the record; empty if the drill was not run."""
+        return (self.evidence.ledger or f"ledger-{self.drill.name}.jsonl") if self.evidence else ""
+
+    @cached_property
+    def exit_code(self) -> int:
+        return exit_code(self.judgements)
+
+
+class Drilled(Event, frozen=True, kw_only=True, tag="drilled"):
+    """The result of one drill of a question, for one case. No record contains it: it is judged from the ledger."""
+
+    engine: str
+    case: str
+    run: int
+    result: Result
+
+
+# The figures that a drill of a question measures. The bounds in the drill's file are for a bare link and its own
+# clients only, so they do not apply.
+ANSWERS = ("lost", "rto_s")
+OF_ANSWERS = (*ANSWERS, "rpo_s")
+
+
+def not_proved(result: Result) -> list[str]:
+    """Return why a drill of a question proves nothing: doubts, failed checkers, expectations that do not hold.
+
+    Expectations about the figures that the drill measures are ignored. All others must have their expected verdict.
+    """
+    wrong = [
+        f"{each.sentence}: {each.reason}"
+        for each in result.judgements
+        if each.figure not in OF_ANSWERS and (each.changed or each.verdict is Verdict.UNKNOWN)
+    ]
+    lacking = [f"no figure {name}" for name in ANSWERS if name not in result.figures]
+    return list(dict.fromkeys(result.doubts or [*wrong, *lacking]))
+
+
+def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = (), damage: str = "") -> Result:
+    """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
+    rows, row_failures = checkers.rows(history, evidence.copies)
+    service, service_failures = checkers.service(history, evidence.load, evidence.windows)
+    reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
+    figures = {**rows, **service, **reads, **_of_nodes(evidence)}
+    figures |= application.figures(evidence.application, evidence.windows)
+    failures = [*row_failures, *service_failures, *read_failures]
+    doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
+    if not any(attempt.acknowledged for attempt in history):
+        doubts.append("no statement was acknowledged at all")
+    judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    return Result(
+        evidence.drill,
+        figures,
+        judgements,
+        [*doubts, *failures],
+        evidence,
+        timeline(history, evidence.load, evidence.looked),
+        phases(history, evidence.load, evidence.acted),
+    )
+
+
+def _unproved(evidence: Evidence) -> Iterator[str]:
+    """Yield the reasons to doubt that each of the drill's faults acted: without that a figure shows nothing."""
+    yield from evidence.failed_proofs
+    yield from (f"{acted.step}: no proof that it took effect" for acted in evidence.acted if not acted.proofs)
+    if len(evidence.acted) < len(evidence.drill.steps):
+        yield f"only {len(evidence.acted)} of {len(evidence.drill.steps)} steps were carried out"
+
+
+def not_done(drill: Drill, why: str) -> Result:
+    """Return the result of a drill without evidence: each of its expectations is UNKNOWN."""
+    return Result(drill, {}, [_judgement(each, Verdict.UNKNOWN, None, why) for each in drill.expected], [why])
+
+
+def _of_nodes(evidence: Evidence) -> Figures:
+    """Return the figures about nodes: their histories, their views just before the recovery, their return."""
+    figures: Figures = {
+        **evidence.counted,
+        **evidence.compared,
+        **evidence.harness,
+        "forbidden": len(evidence.forbidden),
+    }
+    if {"cert_failures", "bf_aborts"} <= set(evidence.counted):
+        figures["conflicts"] = evidence.counted["cert_failures"] + evidence.counted["bf_aborts"]
+    said = [*evidence.before.values(), *evidence.after.values()]
+    if any(view.history for view in said) and not any(view.error for view in said):
+        figures["histories"] = len({view.history for view in said})
+    if evidence.promoted_s is not None:
+        figures["promoted_s"] = evidence.promoted_s
+    for acted in evidence.acted:
+        figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
+        for node, view in acted.views.items():
+            if not view.error:
+                figures[f"view.{node}"] = view.says
+                figures[f"view_size.{node}"] = view.size
+                if view.behind_s is not None:
+                    figures[f"behind_s.{node}"] = view.behind_s
+        figures |= _most_behind(acted, evidence.looked)
+    for node, found in evidence.returns.items():
+        figures[f"returned.{node}"] = found.by
+        figures[f"synced_s.{node}"] = round(found.synced_s, 3)
+    return figures
+
+
+def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
+    """Return the largest lag that each replica reported while the fault acted: an idle applier reports none."""
+    began, ended = acted.window
+    lags = [(node, view.behind_s) for node, view in acted.views.items()]
+    lags += [(one.node, one.view.behind_s) for one in looked if began <= one.at <= ended]
+    most: dict[str, int] = {}
+    for node, lag in lags:
+        if lag is not None:
+            most[node] = max(lag, most.get(node, 0))
+    return {f"most_behind_s.{node}": lag for node, lag in most.items()}
+
+
+def _judge(
+    asked: Expectation, figures: Figures, evidence: Evidence, doubts: list[str], failures: list[str]
+) -> FigureJudgement:
+    found = figures.get(asked.figure, _none_counted(asked.figure))
+    if doubts:
+        return _judgement(asked, Verdict.UNKNOWN, found, doubts[0])
+    if found is None:
+        why = next((failure for failure in failures if asked.figure in failure), f"no figure {asked.figure}")
+        return _judgement(asked, Verdict.UNKNOWN, None, why)
+    try:
+        verdict = Verdict.HOLDS if asked.holds(found) else Verdict.REFUTED
+    except TypeError:
+        return _judgement(asked, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {asked.bound}")
+    reason = f"{asked.figure} is {found}, expected {asked.bound}"
+    if noise := disturbance(asked, found, evidence):
+        return _judgement(asked, Verdict.UNKNOWN, found, f"{reason}, but on a noisy machine: {noise}")
+    return _judgement(asked, verdict, found, reason)
+
+
+def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, reason: str) -> FigureJudgement:
+    return FigureJudgement(
+        sentence=asked.says,
+        relation=f"{asked.figure} is {asked.bound}",
+        verdict=verdict,
+        reason=reason,
+        expected=asked.expected,
+        measured=found,
+        figure=asked.figure,
+        bound=asked.bound,
+    )
+
+
+def _none_counted(figure: str) -> int | None:
+    """Return 0 for the figure of an error, which is missing if that error never occurred; None for other figures."""
+    return 0 if ".error." in f".{figure}" else None

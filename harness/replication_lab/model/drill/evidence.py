@@ -1,0 +1,145 @@
+"""The evidence of a drill: each fault and its proofs, the nodes' views, the final rows."""
+
+import msgspec
+
+from replication_lab.model.core.event import Event, Opening
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.application import Application
+from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.drill.history import Copy
+
+
+class View(msgspec.Struct, frozen=True):
+    """The state that a node reported (Primary, replicating, semi-sync ON, …), or the error if it did not answer.
+
+    In a cluster also the number of nodes that it saw and its history (UUID); for a replica its reported lag; for a
+    machine with a replicated disk the state of both disks.
+    """
+
+    says: str = ""
+    size: int = 0
+    history: str = ""
+    error: str = ""
+    behind_s: int | None = None
+    disks: str = ""
+
+    def __str__(self) -> str:
+        size, disks = f" of {self.size}" if self.size > 1 else "", f", {self.disks}" if self.disks else ""
+        return self.error or f"{self.says}{size}{disks}"
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """A node's view while the clients wrote, `at` seconds after they began."""
+
+    at: float
+    node: str
+    view: View
+
+
+class FaultEvidence(msgspec.Struct, frozen=True):
+    """A fault and its times in seconds since the load began.
+
+    `broke` is when its injection began, `struck` when all its parts had been injected, `held` when it was verified,
+    `healed` when its recovery began, `whole` when all nodes were healthy, `gone` when its removal was verified.
+
+    `views` are the states that the nodes reported just before the recovery.
+    """
+
+    step: Step
+    broke: float
+    held: float
+    healed: float
+    whole: float
+    gone: float
+    proofs: list[Proof] = []
+    views: dict[str, View] = {}
+    struck: float | None = None
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Begin and end of the time in which all parts of the fault acted: an injection takes a moment."""
+        return (self.broke if self.struck is None else self.struck), self.healed
+
+
+class Return(msgspec.Struct, frozen=True):
+    """The return of a node: by IST, SST, led (it went first) or nothing (it had missed nothing).
+
+    `writesets` is the number of writesets that it received. `synced_s` is the time after the fault was undone.
+    """
+
+    by: str
+    writesets: int
+    synced_s: float
+
+
+class NoiseWhile(msgspec.Struct, frozen=True):
+    """The noise during a part of a drill's load, from `begin` to `end` seconds after the clients began."""
+
+    begin: float
+    end: float
+    noise: Noise
+
+    def __str__(self) -> str:
+        return f"from {self.begin:.1f} to {self.end:.1f} s {self.noise.why or 'the machine was noisy'}"
+
+
+class Drills(Opening, frozen=True, kw_only=True, tag="drills"):
+    """The first line of a run of drills: the drills, and the topology of their labs."""
+
+    topology: str
+    drills: list[Drill]
+
+
+class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
+    """Everything about one finished drill except its ledger; `load` is its begin and end in seconds.
+
+    `compared` is the result of comparing the copies below their rows: differing_kib of two replicated disks. `harness`
+    is the cost of the clients: memory_mib is the most that their process has used, cpu_share its share of one CPU.
+    `doubts` are reasons to distrust all of its figures.
+
+    In a run that answers a question, `engine` and `case` are those that the drill was run for, and `run` is the
+    repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
+    just before the first fault, and at the end as well unless a fault undid them. `looked` are the nodes' views, about
+    one a second of each; records of older versions have none. `application` are the answers of the user's own probe.
+    `noise` is that of the load before, during and after each fault; records of older versions have none.
+    """
+
+    drill: Drill
+    at: str
+    wait_before: float = 0
+    load: tuple[float, float] = (0.0, 0.0)
+    acted: list[FaultEvidence] = []
+    before: dict[str, View] = {}
+    after: dict[str, View] = {}
+    returns: dict[str, Return] = {}
+    copies: list[Copy] = []
+    counted: dict[str, int] = {}
+    compared: dict[str, int] = {}
+    promoted_s: float | None = None
+    forbidden: list[str] = []
+    harness: dict[str, float] = {}
+    doubts: list[str] = []
+    engine: str = ""
+    case: str = ""
+    run: int = 0
+    ledger: str = ""
+    conditions: list[Proof] = []
+    looked: list[Looked] = []
+    application: Application | None = None
+    noise: list[NoiseWhile] = []
+
+    @property
+    def mended(self) -> float:
+        """The time when the last fault was undone; the end of the load if there was none."""
+        return max((acted.healed for acted in self.acted), default=self.load[1])
+
+    @property
+    def failed_proofs(self) -> list[str]:
+        """The failed proofs in words: a fault did not act, or is still there; a condition did not apply."""
+        proofs = [*self.conditions, *(proof for acted in self.acted for proof in acted.proofs)]
+        return [proof.doubt for proof in proofs if proof.doubt]
+
+    @property
+    def windows(self) -> list[tuple[float, float]]:
+        return [acted.window for acted in self.acted]

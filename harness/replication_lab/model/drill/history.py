@@ -1,0 +1,166 @@
+"""The history of the clients' statements: one JSON object a line, two lines for each statement.
+
+The line `invoked` is written before a statement is sent, the line `ended` before the next statement. A statement
+without a second line was in flight when the recording stopped: its outcome is unknown.
+"""
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.lines import UNREADABLE, Lines
+
+
+class Outcome(StrEnum):
+    """The outcome of a statement for its client; UNKNOWN: the answer was lost, and the row may be present or not."""
+
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
+    """A statement about to be sent: `at` is monotonic, in seconds since the load began, `wall` is the time of day."""
+
+    id: int
+    client: int
+    node: str
+    at: float
+    wall: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
+    """The answer to a statement; `code` and `text` are those of the server's or the client library's error."""
+
+    id: int
+    at: float
+    outcome: Outcome
+    code: int | None = None
+    text: str = ""
+
+
+class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
+    """An answered query on `node` for the newest row of a client: its id, None if there was none. Times are seconds.
+
+    `reader` is the client that asked: the writer itself or another one.
+    """
+
+    reader: int
+    writer: int
+    node: str
+    invoked: float
+    ended: float
+    seen: int | None = None
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One statement with its answer; `ended` is infinite if the record stops before it. Times are in seconds."""
+
+    id: int
+    client: int
+    node: str
+    invoked: float
+    ended: float = math.inf
+    outcome: Outcome = Outcome.UNKNOWN
+    code: int | None = None
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.outcome is Outcome.ACKNOWLEDGED
+
+    @property
+    def latency(self) -> float:
+        """Seconds from the statement to its answer."""
+        return self.ended - self.invoked
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """The final rows of one node: ids as inclusive ranges (an id twice is in two), and the server's own checksum.
+
+    `counter` is the hot row's value, if the load had one. `source` is the node that the rows were replicated from.
+    """
+
+    node: str
+    ranges: list[tuple[int, int]]
+    checksum: int | None = None
+    counter: int | None = None
+    source: str = ""
+
+    @property
+    def ids(self) -> list[int]:
+        return [number for first, last in self.ranges for number in range(first, last + 1)]
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Invoked | Ended | Look)
+
+
+def encode(line: Invoked | Ended | Look) -> bytes:
+    return _encoder.encode(line) + b"\n"
+
+
+class History(NamedTuple):
+    """The attempts and the reads of a ledger in their order, as far as it can be read; else the reason why it ends."""
+
+    attempts: list[Attempt]
+    looks: list[Look]
+    damage: str = ""
+
+
+def parse(lines: Iterable[bytes]) -> History:
+    """Return the history in these lines, up to the first one that cannot be read or that breaks off."""
+    attempts: dict[int, Attempt] = {}
+    looks: list[Look] = []
+    whole, damage = Lines(lines), ""
+    try:
+        for number, line in whole:
+            event = _decode(line, number)
+            if isinstance(event, Look):
+                looks.append(event)
+            else:
+                _add(attempts, event, number)
+    except LabError as error:
+        damage = error.found
+    if whole.torn:
+        damage = "the ledger breaks off in the middle of a line"
+    return History(list(attempts.values()), looks, damage)
+
+
+def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
+    try:
+        event: Invoked | Ended | Look = _decoder.decode(line)
+    except UNREADABLE as error:
+        raise LabError(
+            f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
+        ) from error
+    return event
+
+
+def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> None:
+    if isinstance(event, Invoked):
+        if event.id in attempts:
+            raise LabError(f"line {number} of the ledger invokes {event.id} again", "each id once")
+        attempts[event.id] = Attempt(event.id, event.client, event.node, event.at)
+        return
+    if event.id not in attempts:
+        raise LabError(
+            f"line {number} of the ledger ends {event.id}, which was not invoked",
+            "an invocation of each id before its end",
+        )
+    sent = attempts[event.id]
+    attempts[event.id] = Attempt(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code)
+
+
+def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Return sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(ids):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

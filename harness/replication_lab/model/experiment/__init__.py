@@ -1,0 +1,1 @@
+"""An experiment: its cases, its claims, and what decides them."""

@@ -1,0 +1,162 @@
+"""Claims: a sentence, a relation over the record, and the resulting verdict; anything doubtful is UNKNOWN."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.statistics import Interval, NoInterval, Plan, highest_share
+from replication_lab.model.core.verdict import TO_HOLD, Expected, Judgement, Verdict
+from replication_lab.model.experiment.drilled import Drills
+from replication_lab.model.experiment.quantities import Quantity
+from replication_lab.model.experiment.relations import Bounds, Finding, NoneSeen, SomeSeen
+from replication_lab.model.record.record import Record
+
+# A claim of "never" has to state its number of trials if with that number the bad share could exceed this (at 95 %).
+MOST_UNSAID = 0.2
+
+Relation = Bounds | NoneSeen | SomeSeen | Drills
+Prediction = Quantity | float | Callable[[Record, str], float | None] | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that can be refuted; `published` and `predicted` are in the unit that the relation measures.
+
+    A `law` holds by theory under any conditions, so it is judged also under conditions other than the published ones.
+    If `engine` is set, the claim is judged on that engine only; otherwise on each. If it `compares` with the reference
+    of `lab run --against`, it is judged under any conditions, and beside the claims that the user names.
+    """
+
+    id: str
+    sentence: str
+    relation: Relation
+    published: float | None = None
+    predicted: Prediction = None
+    law: bool = False
+    engine: str = ""
+    compares: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a "never" over few trials without their number: none seen in 4 still allows for a share of 53 %."""
+        if not isinstance(self.relation, NoneSeen):
+            return
+        needed = self.relation.at_least
+        if highest_share(needed) > MOST_UNSAID and f"at least {needed}" not in self.sentence:
+            raise LabError(
+                f"claim {self.id}: with 0 in {needed} {self.relation.trials}, up to {highest_share(needed):.0%} of all "
+                "may still be counterexamples",
+                f"at_least with a share of at most {MOST_UNSAID:.0%}, or 'at least {needed}' in the claim's sentence",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimJudgement(Judgement):
+    """A claim's verdict on one engine; `doubted` means that it is UNKNOWN for more reasons than missing figures."""
+
+    claim: str
+    engine: str
+    unit: str
+    measured: float | None = None
+    published: float | None = None
+    predicted: float | None = None
+    interval: Interval | None = None
+    rounds: int = 0
+    needed: int | None = None
+    settled: bool = field(default=False, compare=False)
+    given_up: bool = field(default=False, compare=False)
+    doubted: bool = field(default=False, compare=False)
+
+
+def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = TO_HOLD) -> ClaimJudgement:
+    """Judge one claim on one engine; never raise: an error in the judging gives UNKNOWN with that error."""
+    try:
+        finding = _find(claim, record, engine, plan)
+        predicted = _predict(claim.predicted, record, engine)
+    except Exception as error:  # of any type: an error must not look like a decision
+        reason = f"judging failed: {type(error).__name__}: {error}"
+        finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
+    return ClaimJudgement(
+        claim=claim.id,
+        sentence=claim.sentence,
+        engine=engine,
+        relation=claim.relation.text,
+        unit=claim.relation.unit,
+        verdict=finding.verdict,
+        reason=finding.reason,
+        expected=expected,
+        published=claim.published,
+        predicted=predicted,
+        measured=finding.measured,
+        interval=finding.interval,
+        rounds=finding.rounds,
+        needed=finding.needed,
+        settled=finding.settled or finding.given_up or finding.verdict is not Verdict.UNKNOWN,
+        given_up=finding.given_up,
+        doubted=finding.doubted,
+    )
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """A claim without a verdict on an engine, and the reason; `case` is the missing case, if that is the reason.
+
+    An engine that is the `reference` of a claim has no verdict of its own: the verdicts of the others include it.
+    """
+
+    claim: str
+    engine: str
+    reason: str
+    case: str | None = None
+    reference: bool = False
+
+
+def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
+    """Return why a case of the claim was not measured: the engine does not support it, or the preset omits it."""
+    if engine in claim.relation.references:
+        reason = f"{engine} is the reference of the comparison"
+        return NotJudged(claim.id, engine, reason, claim.relation.cases[0], reference=True)
+    for server, case in claim.relation.measured_on(engine):
+        lab = record.lab(server)
+        if server not in record.engines:
+            reason = f"{server}, with which it is compared, is not part of this run"
+            return NotJudged(claim.id, engine, reason, case)
+        if lab and case in lab.not_applicable:
+            return NotJudged(claim.id, engine, lab.not_applicable[case], case)
+    return None
+
+
+def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
+    finding = _decide(claim.relation, record, engine, plan)
+    if doubts := _doubts(claim, record, engine):
+        return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
+    if finding.verdict is Verdict.UNKNOWN and (stopped := record.stopped):
+        return replace(finding, reason=f"{stopped}; {finding.reason}")
+    return finding
+
+
+def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
+    """Return the reasons to doubt the figures that a claim reads; reasons about the whole run only once."""
+    counted = claim.relation.counted(record, engine)
+    servers = dict.fromkeys([engine, *(server for server, _ in claim.relation.measured_on(engine))])
+    told = [record.doubts(server, [m for m in counted if m.engine == server]) for server in servers]
+    return list(dict.fromkeys(doubt for doubts in told for doubt in doubts))
+
+
+def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> Finding:
+    try:
+        return relation.decide(record, engine, plan)
+    except NoInterval as error:
+        return Finding(Verdict.UNKNOWN, f"{relation.text}: {error}")
+
+
+def _shortened(doubts: list[str]) -> str:
+    first, rest = doubts[:2], doubts[2:]
+    return "; ".join(first) + (f" (and {len(rest)} more)" if rest else "")
+
+
+def _predict(predicted: Prediction, record: Record, engine: str) -> float | None:
+    if isinstance(predicted, Quantity):
+        return predicted.typical(record, engine)
+    found = predicted(record, engine) if callable(predicted) else predicted
+    return found if found is None or math.isfinite(found) else None

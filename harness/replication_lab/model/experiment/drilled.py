@@ -1,0 +1,112 @@
+"""Claims about the drills of a user's question: the rows lost, and the time without service, in the worst of them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from replication_lab.model.core.statistics import Plan
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill_noise import noisiest, possible
+from replication_lab.model.drill.drill_result import Drilled, Result, not_proved
+from replication_lab.model.experiment.relations import Finding, Place
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
+
+
+def drilled(record: Record, engine: str, case: str) -> dict[int, Drilled]:
+    """Return the drills of a case, by run."""
+    found = [each for each in record.events if isinstance(each, Drilled)]
+    return {each.run: each for each in found if (each.engine, each.case) == (engine, case)}
+
+
+def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
+    """Yield the reasons why runs of a case's drill are missing or not proved."""
+    found = drilled(record, engine, case)
+    for run in range(1, runs + 1):
+        if run not in found:
+            yield f"drill {run} of {runs} was not run{f': {record.stopped}' if record.stopped else ''}"
+            continue
+        yield from (f"drill {run} of {runs}: {why}" for why in not_proved(found[run].result))
+
+
+@dataclass(frozen=True)
+class Drills:
+    """The relation that a figure (lost, rto_s) is known in all runs of a case's drill.
+
+    UNKNOWN if a run is missing or not proved. More rounds of load cannot change it, so it is always settled.
+    """
+
+    case: str
+    figure: str
+    runs: int
+
+    references: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def unit(self) -> str:
+        return "s" if self.figure.endswith("_s") else ""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return (self.case,)
+
+    @property
+    def text(self) -> str:
+        return f"{self.figure}({self.case}) known in {self.runs} drills"
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.case),)
+
+    def counted(self, _record: Record, _engine: str) -> list[Measurement]:
+        """Return an empty list: the claim reads no measurement of a load, and drills have their own doubts."""
+        return []
+
+    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+        missing = list(gaps(record, engine, self.case, self.runs))
+        if missing:
+            return Finding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
+        results = [each.result for _, each in sorted(drilled(record, engine, self.case).items())]
+        values = [float(result.figures[self.figure]) for result in results]
+        held, reason, measured = self._compare(values)
+        verdict = Verdict.HOLDS if held else Verdict.REFUTED
+        if noise := self._disturbance(results, values, held):
+            verdict, reason = Verdict.UNKNOWN, f"{reason}, but on a noisy machine: {noise}"
+        return Finding(verdict, reason, measured, None, len(values), settled=True)
+
+    def _compare(self, values: list[float]) -> tuple[bool, str, float]:
+        """Return whether the claim is true of these values, why, and the value that decides it."""
+        return True, f"{min(values):g} to {max(values):g} in {len(values)} drills", max(values)
+
+    def _disturbance(self, results: Sequence[Result], values: list[float], held: bool) -> str:
+        """Return why the verdict may be another one on a quiet machine; empty if it is certain."""
+        evidence = [result.evidence for result in results if result.evidence]
+        ranges = [possible(self.figure, value, each) for value, each in zip(values, evidence, strict=True)]
+        if self._is_certain(ranges, held):
+            return ""
+        return next(str(noisy) for each in evidence if (noisy := noisiest(self.figure, each)))
+
+    def _is_certain(self, ranges: Sequence[tuple[float, float]], _held: bool) -> bool:
+        # A time that others lengthened is not known.
+        return all(low == high for low, high in ranges)
+
+
+@dataclass(frozen=True)
+class WorstOfDrills(Drills):
+    """The relation that the figure is between `low` and `high` in the worst run, and so in every run."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def text(self) -> str:
+        bound = f"≥ {self.low:g}" if math.isinf(self.high) else f"≤ {self.high:g}"
+        return f"{self.figure}({self.case}) {bound} in each of {self.runs} drills"
+
+    def _compare(self, values: list[float]) -> tuple[bool, str, float]:
+        worst = min(values) if math.isinf(self.high) else max(values)
+        reason = f"the worst of {len(values)} drills has {worst:g} ({', '.join(f'{one:g}' for one in values)})"
+        return self.low <= worst <= self.high, reason, worst
+
+    def _is_certain(self, ranges: Sequence[tuple[float, float]], held: bool) -> bool:
+        return all(self._compare(list(ends))[0] == held for ends in zip(*ranges, strict=True))

@@ -1,0 +1,30 @@
+"""The description of a lab of an experiment's run; cases with equal descriptions are measured on the same lab."""
+
+from dataclasses import dataclass, replace
+
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.storage import Storage
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """The lab that cases are measured on.
+
+    An empty `engine` stands for each engine of the run. `storage` puts nodes' data on emulated disks, as (node,
+    storage); None leaves them on the topology's own. `cnf` is a file that every server is started with.
+    """
+
+    topology: str
+    engine: str = ""
+    storage: tuple[tuple[str, Storage], ...] | None = None
+    cnf: GivenFile | None = None
+
+    def on(self, engine: str) -> "LabSpec":
+        """Return the lab with this engine."""
+        return replace(self, engine=engine)
+
+    @property
+    def about(self) -> str:
+        """Return what distinguishes it from the engine's other labs, such as "semisync, source on raid0 of 2 ssd"."""
+        disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
+        return "".join([self.topology, *disks, f", with {self.cnf.name}" if self.cnf else ""])

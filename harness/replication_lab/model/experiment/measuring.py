@@ -1,0 +1,88 @@
+"""The measurement of a case: a workload, its outcome, and a watch over the state that the case requires."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
+
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.question.moments import Moments
+
+# The type of lab that a workload runs on. The model does not depend on it.
+LabT = TypeVar("LabT")
+LabIn = TypeVar("LabIn", contravariant=True)
+# A function that returns the proofs of a state on the given nodes.
+ProofsOfNodes = Callable[[Collection[str]], list[Proof]]
+
+
+class Outcome(Protocol):
+    """The outcome of a load: transactions committed, figures by name (None: not computed), and the raw readings."""
+
+    @property
+    def commits(self) -> int: ...
+
+    @property
+    def figures(self) -> Mapping[str, float | None]: ...
+
+    @property
+    def samples(self) -> Mapping[str, list[float]]: ...
+
+
+@runtime_checkable
+class HasProofs(Protocol):
+    """An outcome with proofs of its own, such as those for each phase of a load."""
+
+    @property
+    def proofs(self) -> Sequence[Proof]: ...
+
+
+@runtime_checkable
+class HasFastestCommit(Protocol):
+    """The outcome of a load with read-only transactions, which wait for no other node.
+
+    `commits` counts only the transactions that write. `fastest_commit_ms` is the latency of the fastest of them, None
+    if there is none.
+    """
+
+    @property
+    def fastest_commit_ms(self) -> float | None: ...
+
+
+@runtime_checkable
+class HasMoments(Protocol):
+    """An outcome with the times of its transactions; None if the clients told none."""
+
+    @property
+    def moments(self) -> Moments | None: ...
+
+
+class Workload(Protocol[LabIn]):
+    """The load of the clients."""
+
+    def run(self, lab: LabIn, seed: int, /) -> Outcome: ...
+
+
+class Watch(Protocol):
+    """A check that the arranged state lasts for the whole load."""
+
+    def figures(self) -> Mapping[str, float]:
+        """Return the figures that the watch counted during the load."""
+
+    def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
+        """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
+
+
+@dataclass(frozen=True)
+class AlsoProves:
+    """A watch with further proofs, which are made after its own, or `first`."""
+
+    watch: Watch
+    further: Callable[[], Sequence[Proof]]
+    first: bool = False
+
+    def figures(self) -> Mapping[str, float]:
+        return self.watch.figures()
+
+    def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
+        if self.first:
+            return [*self.further(), *self.watch.proofs(commits, fastest_ms)]
+        return [*self.watch.proofs(commits, fastest_ms), *self.further()]

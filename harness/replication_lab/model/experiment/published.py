@@ -1,0 +1,112 @@
+"""The YAML file beside an experiment: what was published, and which verdicts are known."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.verdict import Expected, Verdict
+
+
+class PublishedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure of a case in the literature."""
+
+    case: str
+    figure: str
+    value: float
+    unit: str = ""
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A publication; what was not found is empty, and `known` says so."""
+
+    year: int
+    author: str = ""
+    title: str = ""
+    url: str = ""
+    known: str = ""
+
+    def citation(self) -> str:
+        """Return author, title, year and address as one sentence, and then what else is known."""
+        named = [self.author, self.title and f"“{self.title}”"] if self.title else ["a public write-up"]
+        parts = [*filter(None, named), str(self.year), *filter(None, [self.url])]
+        return f"{', '.join(parts)}. {self.known}".strip()
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table in the literature: `source` says how it was measured, `cites` names where it was published."""
+
+    source: str
+    rows: list[PublishedRow] = []
+    cites: str = ""
+
+
+class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the literature says about a claim."""
+
+    published: float | None = None
+
+
+class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The verdict known for a claim on an engine."""
+
+    claim: str
+    engine: str
+    verdict: Verdict
+    because: str
+
+    def __post_init__(self) -> None:
+        _ = self.expected  # refuses what can never be expected
+
+    @property
+    def expected(self) -> Expected:
+        return Expected(self.verdict, self.because)
+
+
+class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The YAML file beside an experiment."""
+
+    published: Published = Published(source="")
+    claims: dict[str, ClaimData] = {}
+    expected: list[KnownVerdict] = []
+
+    def citing(self, sources: dict[str, Source]) -> "Data":
+        """Return the data with the citation of their publication before what the source says. Raise LabError."""
+        if not (name := self.published.cites):
+            return self
+        if name not in sources:
+            raise unknown_name("source of published figures", name, sources)
+        source = f"{sources[name].citation()} {self.published.source}"
+        return msgspec.structs.replace(self, published=msgspec.structs.replace(self.published, source=source))
+
+    def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
+        """Return the data that apply under changed conditions: the verdicts known for `claims`, no published figure.
+
+        `known_at` names the conditions under which the verdicts are known.
+        """
+        kept, source = set(claims), self.published.source
+        return Data(
+            Published(source and f"not compared, since conditions changed: {source}"),
+            expected=[
+                msgspec.structs.replace(known, because=f"known {known_at}: {known.because}")
+                for known in self.expected
+                if known.claim in kept
+            ],
+        )
+
+
+def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
+    """Decode the YAML beside an experiment. Raise LabError that names an unknown key and the most similar known one."""
+    try:
+        return msgspec.yaml.decode(text, type=Data)
+    except msgspec.MsgspecError as error:
+        raise _explained(str(error), name) from error
+
+
+def _explained(error: str, name: str) -> LabError:
+    unknown = re.search(r"unknown field `(.*?)`", error)
+    if not unknown:
+        return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
+    known = {key for kind in (Data, Published, PublishedRow, ClaimData, KnownVerdict) for key in kind.__struct_fields__}
+    return unknown_name(f"key in {name}", unknown[1], known)

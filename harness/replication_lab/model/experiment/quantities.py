@@ -1,0 +1,311 @@
+"""Quantities: figures of a record by round, and values computed from them.
+
+A quantity names a figure of a case and yields it by round; compared with bounds it is a relation.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from statistics import median
+
+from replication_lab.model.core.statistics import (
+    Interval,
+    NoInterval,
+    highest_share,
+    interval_of_mean,
+    interval_of_ratio,
+)
+from replication_lab.model.experiment.relations import Bounds, KnownWithin, NoneSeen, Place, SomeSeen
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
+
+
+class Quantity(ABC):
+    """A value that is computed from a record, by round."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Return its name in a claim's relation."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def figures(self) -> tuple["Figure", ...]:
+        """Return the recorded figures that it reads."""
+
+    @abstractmethod
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        """Return the values of quiet rounds by round."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(figure.case for figure in self.figures))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """The engines that serve as references in a comparison."""
+        return frozenset(figure.engine for figure in self.figures if figure.engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        """Return the (engine, case) of all figures that are read for a claim about `engine`."""
+        return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
+
+    def over(self, other: "Quantity") -> "Ratio":
+        return Ratio(self, other)
+
+    def at_least(self, low: float) -> "Bounds":
+        return Bounds(self, low=low)
+
+    def at_most(self, high: float) -> "Bounds":
+        return Bounds(self, high=high)
+
+    def between(self, low: float, high: float) -> "Bounds":
+        return Bounds(self, low, high)
+
+    def known(self, *, within: float) -> "KnownWithin":
+        """Return the relation of an estimate: it HOLDS when the interval's ends are within this share of it."""
+        return KnownWithin(self, margin=within)
+
+    def typical(self, record: Record, engine: str) -> float | None:
+        """Return the median over the rounds; None when a round's figure is missing or could not be computed."""
+        values = list(self.series(record, engine).values())
+        return median(values) if values and all(map(math.isfinite, values)) else None
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        return interval_of_mean(list(self.series(record, engine).values()), level)
+
+
+@dataclass(frozen=True)
+class Figure(Quantity):
+    """A recorded figure of a case, on the judged engine or, if set, on `engine`."""
+
+    case: str
+    name: str
+    engine: str | None = None
+
+    @property
+    def label(self) -> str:
+        named = self.engine is None or self.engine in self.case
+        return f"{self.name}({self.case}{'' if named else f' of {self.engine}'})"
+
+    @property
+    def unit(self) -> str:
+        return unit_of(self.name)
+
+    @property
+    def figures(self) -> tuple["Figure", ...]:
+        return (self,)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        return record.series(self.engine or engine, self.case, self.name)
+
+
+@dataclass(frozen=True)
+class Loops(Figure):
+    """A recorded time of a load that only computes, divided by that of the loop beside it (`loop_us`).
+
+    On a slower CPU the same work takes longer, and the loop as well. That removes most of the effect of the CPUs' speed
+    (docs/statistics.md). A round without the loop is left out. If no round has it, as where the engine runs on another
+    machine, it is the recorded time in ms.
+    """
+
+    @property
+    def label(self) -> str:
+        return super().label.replace("_ms(", "_loops(")
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        recorded, taken = super().series(record, engine), record.quiet(self.engine or engine, self.case)
+        if not any(each.noise.loop_us for each in record.measurements if self.name in each.figures):
+            return recorded
+        return {n: recorded[n] * 1000 / loop for n in recorded if (loop := taken[n].noise.loop_us)}
+
+
+@dataclass(frozen=True)
+class ErrorShare(Figure):
+    """The share of attempts that failed. None in any round leaves room for as many as chance could have hidden."""
+
+    attempts: str = "attempts"
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        shares = list(self.series(record, engine).values())
+        if any(shares) or not shares:
+            return super().interval(record, engine, level)
+        made = Figure(self.case, self.attempts, self.engine).series(record, engine)
+        return Interval(0.0, 0.0, highest_share(round(math.fsum(made.values())), level), len(shares), level)
+
+
+@dataclass(frozen=True)
+class PerRoundTrip(Quantity):
+    """The law clients/RTT: commits a second of `clients` that each wait for one measured round trip (1/s).
+
+    `trip` is the figure for the round trip: the median, or the shortest, which no commit can undercut.
+    """
+
+    case: str
+    clients: int = 1
+    trip: str = "rtt_p50_ms"
+
+    unit = "1/s"
+
+    @property
+    def label(self) -> str:
+        return f"({self.clients}/{self.trip}({self.case}))"
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return (Figure(self.case, self.trip),)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        trips = self.figures[0].series(record, engine)
+        return {n: self.clients * 1000 / ms if ms else math.nan for n, ms in trips.items()}
+
+
+@dataclass(frozen=True)
+class Ratio(Quantity):
+    """One quantity divided by another, paired by round."""
+
+    numerator: Quantity
+    denominator: Quantity
+
+    unit = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.numerator.label} / {self.denominator.label}"
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.numerator.figures + self.denominator.figures
+
+    def equals(self, within: float = 0.05) -> "Bounds":
+        """Return the relation that the two are equal within this share."""
+        return Bounds(self, 1 - within, 1 + within)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        return {n: over / under if under else math.nan for n, (over, under) in self._pairs(record, engine).items()}
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        return interval_of_ratio(list(self._pairs(record, engine).values()), level)
+
+    def _pairs(self, record: Record, engine: str) -> dict[int, tuple[float, float]]:
+        over, under = self.numerator.series(record, engine), self.denominator.series(record, engine)
+        return {n: (over[n], under[n]) for n in over if n in under}
+
+
+@dataclass(frozen=True)
+class Difference(Quantity):
+    """One quantity minus another of the same unit, paired by round."""
+
+    more: Quantity
+    less: Quantity
+
+    @property
+    def label(self) -> str:
+        return f"{self.more.label} - {self.less.label}"
+
+    @property
+    def unit(self) -> str:
+        return self.more.unit
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.more.figures + self.less.figures
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        more, less = self.more.series(record, engine), self.less.series(record, engine)
+        return {n: more[n] - less[n] for n in more if n in less}
+
+
+@dataclass(frozen=True)
+class Sum(Quantity):
+    """The sum of several figures of the same unit, paired by round."""
+
+    parts: tuple[Figure, ...]
+
+    @property
+    def label(self) -> str:
+        return f"({' + '.join(part.label for part in self.parts)})"
+
+    @property
+    def unit(self) -> str:
+        return self.parts[0].unit
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.parts
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        each = [part.series(record, engine) for part in self.parts]
+        return {n: math.fsum(series[n] for series in each) for n in each[0] if all(n in series for series in each)}
+
+
+def throughput(case: str) -> Figure:
+    """Return the figure of commits a second."""
+    return Figure(case, "throughput")
+
+
+def latency_p50(case: str, engine: str | None = None) -> Figure:
+    """Return the figure of the median commit latency, ms."""
+    return Figure(case, "latency_p50_ms", engine)
+
+
+def rtt(case: str) -> Figure:
+    """Return the figure of the median measured round trip of the link, ms."""
+    return Figure(case, "rtt_p50_ms")
+
+
+def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
+    """Return the law's upper bound, from the shortest ping: half of all round trips are shorter than the median."""
+    return PerRoundTrip(case, clients, "rtt_min_ms")
+
+
+@dataclass(frozen=True)
+class Total:
+    """A count summed over all rounds. Noisy rounds count too: a lost row is lost, however busy the host was.
+
+    With `quiet` noisy rounds are left out, for a count that depends on time, such as the replicas that caught up.
+    """
+
+    case: str
+    name: str
+    quiet: bool = False
+
+    def is_zero(self, trials: str, at_least: int = 30) -> "NoneSeen":
+        """Return the relation that it never happened in at least `at_least` trials; the figure `trials` counts them."""
+        return NoneSeen(self, trials, at_least)
+
+    def is_positive(self) -> "SomeSeen":
+        """Return the relation that it happened at least once."""
+        return SomeSeen(self)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return list(record.quiet(engine, self.case).values()) if self.quiet else record.of(engine, self.case)
+
+    def sum(self, record: Record, engine: str, name: str | None = None) -> tuple[int, int]:
+        """Return (sum of the figure, number of measurements that took it); NoInterval if one failed to compute."""
+        name = name or self.name
+        taken = [m.figures[name] for m in self.counted(record, engine) if name in m.figures]
+        counts = [count for count in taken if count is not None and math.isfinite(count)]
+        if len(counts) < len(taken):
+            raise NoInterval(f"{name}({self.case}) could not be computed in {len(taken) - len(counts)} rounds")
+        return round(sum(counts)), len(counts)
+
+
+def unit_of(name: str) -> str:
+    """Return a figure's unit by its name: `…_ms` is in milliseconds, the lag in seconds, throughput in 1/s.
+
+    All others are counts or shares.
+    """
+    if name.endswith("_ms"):
+        return "ms"
+    if name == "lag_s":
+        return "s"
+    return "1/s" if name == "throughput" else ""

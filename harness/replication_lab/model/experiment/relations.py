@@ -1,0 +1,295 @@
+"""Relations: what a claim states about quantities, decided from the record.
+
+A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from replication_lab.model.core.statistics import Interval, Plan, about, highest_share
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.record import Record
+
+if TYPE_CHECKING:  # a quantity makes its relations
+    from replication_lab.model.experiment.quantities import Quantity, Total
+
+# A reason names at most this many noisy measurements.
+SHOWN = 3
+# Before the fourth round the spread is too uncertain to give up a claim.
+FEWEST_TO_GIVE_UP = 4
+# An engine and a case that is measured on it.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
+
+    `given_up`: they could have decided it, and cannot any more; that settles it, too. `needed` is about the number of
+    rounds after which it would be decided, if spread and estimate stayed the same.
+    """
+
+    verdict: Verdict
+    reason: str
+    measured: float | None = None
+    interval: Interval | None = None
+    rounds: int = 0
+    settled: bool = False
+    doubted: bool = False
+    given_up: bool = False
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A quantity lies between `low` and `high` (either may be open)."""
+
+    quantity: "Quantity"
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return self.quantity.cases
+
+    @property
+    def references(self) -> frozenset[str]:
+        return self.quantity.references
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return self.quantity.measured_on(engine)
+
+    @property
+    def unit(self) -> str:
+        return self.quantity.unit
+
+    @property
+    def text(self) -> str:
+        return f"{self.quantity.label} {self._limits}"
+
+    def bounds(self, _estimate: float) -> tuple[float, float]:
+        """Return what the interval must lie between; either may be infinite."""
+        return self.low, self.high
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        """Return the measurements that decide: the quiet ones."""
+        return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
+
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+        values = self.quantity.series(record, engine)
+        rounds = len(values)
+        if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
+            given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
+            return Finding(Verdict.UNKNOWN, why_not, rounds=rounds, given_up=given_up)
+        interval = self.quantity.interval(record, engine, self._level(plan))
+        verdict = self._compare(interval)
+        found = Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+        if verdict is not Verdict.UNKNOWN:
+            return found
+        needed = interval.rounds_until(self._decisive_half(interval))
+        reason = f"{found.reason}; at this spread it would take {about(needed)} rounds"
+        return replace(found, reason=reason, needed=needed, given_up=self._is_hopeless(interval, plan))
+
+    def _level(self, plan: Plan) -> float:
+        return plan.level
+
+    def _is_hopeless(self, interval: Interval, plan: Plan) -> bool:
+        """Return whether even the last planned round is not expected to decide: its half width is twice the limit.
+
+        Giving up only turns verdicts into UNKNOWN, so it adds no risk. docs/statistics.md shows the rounds that it
+        saves.
+        """
+        half = self._decisive_half(interval)
+        may_go_on = FEWEST_TO_GIVE_UP <= interval.n < plan.max_rounds
+        return may_go_on and half < interval.half_after(plan.max_rounds) / 2
+
+    def _decisive_half(self, interval: Interval) -> float:
+        """Return half the width with which the interval would decide, if its estimate stayed the same."""
+        return min(interval.distance(bound) for bound in (self.low, self.high) if math.isfinite(bound))
+
+    def _compare(self, interval: Interval) -> Verdict:
+        if self.low <= interval.low and interval.high <= self.high:
+            return Verdict.HOLDS
+        if interval.high < self.low or self.high < interval.low:
+            return Verdict.REFUTED
+        return Verdict.UNKNOWN
+
+    def _reason(self, verdict: Verdict, interval: Interval) -> str:
+        found = f"{interval.low:.4g}–{interval.high:.4g}"
+        if verdict is Verdict.UNKNOWN:
+            return f"undecided after {interval.n} rounds: {found} {self._straddled(interval)}"
+        compared = "is" if verdict is Verdict.HOLDS else "is not"
+        return f"decided after {interval.n} rounds: {found} {compared} {self._limits}"
+
+    def _straddled(self, interval: Interval) -> str:
+        return "straddles " + " and ".join(
+            f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high
+        )
+
+    @property
+    def _limits(self) -> str:
+        if math.isinf(self.high):
+            return f"≥ {self.low:g}"
+        return f"≤ {self.high:g}" if math.isinf(self.low) else f"in {self.low:g}–{self.high:g}"
+
+
+@dataclass(frozen=True)
+class KnownWithin(Bounds):
+    """A quantity is known: both ends of its interval are within this share of its estimate. Never REFUTED."""
+
+    margin: float = 0.1
+
+    def bounds(self, estimate: float) -> tuple[float, float]:
+        most = self.margin * abs(estimate)
+        return estimate - most, estimate + most
+
+    def _level(self, plan: Plan) -> float:
+        return plan.level_of_estimate
+
+    def _decisive_half(self, interval: Interval) -> float:
+        return interval.distance(interval.estimate + self.margin * abs(interval.estimate))
+
+    def _compare(self, interval: Interval) -> Verdict:
+        most = self.margin * abs(interval.estimate)
+        near = interval.high - interval.estimate <= most and interval.estimate - interval.low <= most
+        return Verdict.HOLDS if near else Verdict.UNKNOWN
+
+    def _straddled(self, interval: Interval) -> str:
+        return f"is wider than ±{self.margin:.0%} of {interval.estimate:.4g}"
+
+    @property
+    def _limits(self) -> str:
+        return f"known within ±{self.margin:.0%}"
+
+
+@dataclass(frozen=True)
+class _OfTotal:
+    """A relation of one total: the occurrences of an event in one case."""
+
+    count: "Total"
+
+    unit = ""
+    references: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return (self.count.case,)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return self.count.counted(record, engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.count.case),)
+
+
+@dataclass(frozen=True)
+class NoneSeen(_OfTotal):
+    """HOLDS when nothing was seen in enough trials, REFUTED by the first counterexample."""
+
+    trials: str
+    at_least: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
+
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+        seen, rounds = self.count.sum(record, engine)
+        trials, _ = self.count.sum(record, engine, self.trials)
+        if not rounds:
+            return Finding(Verdict.UNKNOWN, _not_taken(self.count.case, self.count.name, record, engine))
+        if seen > 0:
+            return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
+        if trials < self.at_least:
+            return self._too_few(trials, rounds, plan)
+        share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"
+        return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
+
+    def _too_few(self, trials: int, rounds: int, plan: Plan) -> Finding:
+        """Return UNKNOWN. It is given up if twice as many trials a round would be too few in the planned rounds."""
+        reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
+        hopeless = 2 * trials * plan.max_rounds < self.at_least * rounds
+        given_up = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
+        if not trials:
+            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up)
+        needed = math.ceil(self.at_least * rounds / trials)
+        reason = f"{reason}; with as many in each round it would take {about(needed)} rounds"
+        return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up, needed=needed)
+
+
+@dataclass(frozen=True)
+class SomeSeen(_OfTotal):
+    """HOLDS by the first example, else UNKNOWN: the absence of an example proves nothing."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.count.name}({self.count.case}) > 0"
+
+    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+        seen, rounds = self.count.sum(record, engine)
+        if seen > 0:
+            return Finding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
+        reason = (
+            f"no example found in {rounds} rounds"
+            if rounds
+            else _not_taken(self.count.case, self.count.name, record, engine)
+        )
+        return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
+
+
+def _why_not_decidable(
+    quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan
+) -> str | None:
+    failed = [str(n) for n, value in values.items() if not math.isfinite(value)]
+    if failed:
+        return f"{quantity.label} could not be computed in round {', '.join(failed)}"
+    if not values:
+        return _why_absent(quantity, record, engine)
+    if len(values) < plan.min_rounds:
+        return f"only {len(values)} quiet rounds of {quantity.label}; {plan.min_rounds} are needed" + _noise(
+            quantity.measured_on(engine), record
+        )
+    if len(values) > plan.max_rounds:
+        return (
+            f"{len(values)} rounds were measured, and the error budget covers only the {plan.max_rounds} planned ones"
+        )
+    return None
+
+
+def _cannot_be_decided(quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan) -> bool:
+    """Return whether more rounds change nothing: one of them failed, or too few that may be quiet are left."""
+    if any(not math.isfinite(value) for value in values.values()):
+        return True
+    begun = max((m.round for at, case in quantity.measured_on(engine) for m in record.of(at, case)), default=0)
+    return len(values) + plan.max_rounds - begun < plan.min_rounds
+
+
+def _why_absent(quantity: "Quantity", record: Record, engine: str) -> str:
+    for part in quantity.figures:
+        if not part.series(record, engine):
+            return _not_taken(part.case, part.name, record, part.engine or engine)
+    return f"no round has all of {quantity.label}" + _noise(quantity.measured_on(engine), record)
+
+
+def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
+    taken = record.of(engine, case)
+    if not taken:
+        return f"{case} was not measured"
+    if any(m.counts for m in taken) and not any(name in m.figures for m in taken):
+        recorded = sorted({known for m in taken for known in m.figures})
+        return f"{case} has no figure {name}; recorded were {', '.join(recorded) or 'none'}"
+    return f"no quiet round of {case}" + _noise([(engine, case)], record)
+
+
+def _noise(places: Iterable[Place], record: Record) -> str:
+    noisy = [
+        f"{case}, round {m.round}: {m.disturbed}"
+        for engine, case in places
+        for m in record.of(engine, case)
+        if m.disturbed
+    ]
+    rest = f"; and {len(noisy) - SHOWN} more" if len(noisy) > SHOWN else ""
+    return f" ({'; '.join(noisy[:SHOWN])}{rest})" if noisy else ""

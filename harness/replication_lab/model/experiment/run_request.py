@@ -1,0 +1,37 @@
+"""The request to run an experiment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replication_lab.model.core.noise import WAIT
+from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.question.question import RTT
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """An experiment to be run with one of its presets. Without `engines` it runs on its default engines.
+
+    `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work. With `keep` the labs of
+    the engines that do not come out as expected stay up, and the run ends there.
+    """
+
+    experiment: Experiment[Any]
+    engines: Sequence[str]
+    preset: str
+    seed: int
+    noise: str = WAIT
+    keep: bool = False
+
+    @property
+    def command(self) -> str:
+        """The command that asks for the same, without `lab` and without engines."""
+        experiment = self.experiment
+        if experiment.asked:
+            said = f"ask {','.join(experiment.asked.topologies)}"
+        else:
+            said = f"run {experiment.name}" + ("" if self.preset == "quick" else f" --preset {self.preset}")
+        for name, value in experiment.conditions.items():
+            said += f" --{name} {value}" if name == RTT else f" --set {name}={value}"
+        return said + experiment.only.options + (experiment.against.options if experiment.against else "")

@@ -1,0 +1,55 @@
+"""The request to start a lab."""
+
+import re
+from dataclasses import dataclass, field
+
+from replication_lab.model.core.errors import LabError, refuse_long
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.option_file import StartOptions
+from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.topology import Topology
+
+# Compose's rule for the name of a project.
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class LabRequest:
+    """A lab to be started. Raise LabError on creation for a name that Compose refuses, or for an unknown link or node.
+
+    `toxics` maps links to names in toxics/ or conditions by number, which replace the topology's own. `storage` puts
+    nodes' data on arrays of emulated disks. `load` also starts the container of the clients. Without `keep` the lab
+    counts as a leftover once this process has ended. With `clocks_move` a server's clock can be set. `launcher` is the
+    program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
+    nodes in addition to the lab's own. `init` are SQL files to run at the first start.
+    """
+
+    topology: Topology
+    engine: str
+    name: str
+    toxics: dict[str, str] = field(default_factory=dict)
+    storage: dict[str, Storage] = field(default_factory=dict)
+    load: bool = False
+    keep: bool = True
+    clocks_move: bool = False
+    launcher: str = ""
+    options: dict[str, StartOptions] = field(default_factory=dict)
+    init: tuple[GivenFile, ...] = ()
+
+    def __post_init__(self) -> None:
+        for link in self.toxics:
+            self.topology.link(link)
+        for node in self.storage:
+            self.topology.node(node)
+        for options in self.options.values():
+            options.refuse_reserved()
+        refuse_long(self.name, "lab")
+        if not NAME.fullmatch(self.name):
+            raise LabError(
+                f"{self.name!r} is not a valid name of a lab", "lowercase letters, digits, - and _", "./lab up --help"
+            )
+
+    @property
+    def wanted_toxics(self) -> dict[str, str]:
+        """The toxic of each link that has one, by link."""
+        return {**self.topology.toxics, **self.toxics}

@@ -1,0 +1,1 @@
+"""What a viewer of the live page sees."""

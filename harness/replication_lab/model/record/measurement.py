@@ -1,0 +1,109 @@
+"""What was measured once: its figures, the evidence of its faults, the noise meanwhile."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from replication_lab.model.core.event import Event
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.record.load_timeline import LoadTimeline
+
+# What can be measured; sums and squares of it are numbers, too.
+Number = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Several readings of one number: smallest, middle, largest and how many."""
+
+    min: float
+    p50: float
+    max: float
+    n: int
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`.
+
+    The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
+    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.99 %
+    interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
+    """
+
+    link: str
+    toxic: str
+    unit: str
+    asked: float | None = None
+    before: float | None = None
+    during: Spread | None = None
+    after: float | None = None
+    seen: bool
+    why: str = ""
+    # Not seen because the round trip was longer than requested, as in a slow moment of the machine.
+    slow: bool = False
+
+    @property
+    def doubt(self) -> str | None:
+        if self.seen:
+            return None
+        return f"fault not seen: {self.why or self._figures()}"
+
+    def _figures(self) -> str:
+        found = f"{self.during.p50:g} {self.unit}" if self.during else "not measured"
+        return f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}, found {found} during the load"
+
+
+class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
+    """One case, measured once.
+
+    `figures` are single numbers by name: throughput (1/s), latency_p50_ms, rtt_p50_ms, counts. A figure that could not
+    be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms. `timeline` is
+    the load second by second; None for a load without transactions, and in records before schema 6.
+    """
+
+    engine: str
+    round: int
+    case: str
+    figures: dict[str, Number | None] = {}
+    samples: Mapping[str, list[Number]] = {}
+    faults: list[Fault] = []
+    proofs: list[Proof] = []
+    noise: Noise = Noise()
+    doubts: list[str] = []
+    at: str = ""
+    seconds: float = 0.0
+    timeline: LoadTimeline | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether its figures are used: it was quiet, or its noise was accepted, and no slow moment spoiled a proof."""
+        return self.noise.counts and not self.slow
+
+    @property
+    def slow(self) -> str:
+        """Return the proofs that only a slow moment of the machine may have spoiled.
+
+        Empty if none failed, if something else failed too, or if noise was accepted.
+        """
+        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        failed = [part for part in parts if part.doubt]
+        only_slow = failed and not self.doubts and all(part.slow for part in failed)
+        return "; ".join(str(part.doubt) for part in failed) if only_slow and not self.noise.accepted else ""
+
+    @property
+    def disturbed(self) -> str:
+        """Return what a noisy or slow machine did to it; empty if nothing. Accepted noise counts too."""
+        return self.slow if self.noise.quiet else self.noise.why or "noisy host"
+
+    @property
+    def reasons_to_doubt(self) -> list[str]:
+        """All reasons to distrust this measurement, except noise that was not accepted."""
+        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
+
+    @property
+    def _doubt_of_noise(self) -> list[str]:
+        if not self.noise.accepted:
+            return []
+        return [f"measured on a noisy machine: {self.noise.why}" if self.noise.readable else self.noise.why]

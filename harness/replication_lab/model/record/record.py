@@ -1,0 +1,289 @@
+"""The record of a run, of an experiment or of drills: what happened, one JSON object a line in `record.jsonl`.
+
+A record is only ever appended to. The report and the judge read nothing else, so an old run can be judged again without
+servers. Fields that this version does not know are ignored; an event that it does not know becomes a doubt, because it
+may contain evidence against the figures.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import (
+    CRASHED,
+    INTERRUPTED,
+    OLD_RECORD,
+    RECORD,
+    SCHEMA,
+    SHARED_SINCE,
+    Doubt,
+    End,
+    Event,
+    Lab,
+    Opening,
+)
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.lines import UNREADABLE, Lines
+from replication_lab.model.drill.evidence import Drills, Evidence
+from replication_lab.model.live.record import Acted, Live, Second
+from replication_lab.model.question.question import Question
+from replication_lab.model.record import old_record
+from replication_lab.model.record.against import Against
+from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.only import Only
+
+
+class Run(Opening, frozen=True, kw_only=True, tag="run"):
+    """The first line of an experiment's record.
+
+    `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
+    decide to the reason. `question` is that of `lab ask`, if the run answers one. `conditions` maps each condition that
+    the user chose in place of the published one to its value, such as rtt: 40ms or sync_binlog: 0; `cnf` are the files
+    that conditions name. `only` is the part of the experiment that the user chose, `against` the server that the other
+    one is compared with.
+    """
+
+    experiment: str
+    preset: str
+    settings: dict[str, Any] = {}
+    undecidable: dict[str, str] = {}
+    question: Question | None = None
+    conditions: dict[str, str] = {}
+    cnf: list[GivenFile] = []
+    only: Only = Only()
+    against: Against | None = None
+
+
+Kind = TypeVar("Kind", bound=Event)
+# Reads so many bytes of a file from a place on.
+Again = Callable[[int, int], bytes]
+# The samples of the first 4 MiB of a record stay in memory.
+HELD = 1 << 22
+AnyEvent = Run | Drills | Live | Lab | Measurement | Evidence | Second | Acted | Doubt | End
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(AnyEvent)
+_KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__} | old_record.TAGS
+
+
+def encode(event: Event) -> bytes:
+    """Return one line of the record, newline included."""
+    return _encoder.encode(event) + b"\n"
+
+
+class _Unread(Mapping[str, list[float]]):
+    """The samples of a measurement, read from its line each time: they are nine tenths of a record."""
+
+    def __init__(self, measured: Measurement, line: Callable[[], bytes]) -> None:
+        self._names, self._line = tuple(measured.samples), line
+
+    def __getitem__(self, name: str) -> list[float]:
+        if name not in self._names:
+            raise KeyError(name)
+        [measured] = _decode(self._line(), 0)
+        return cast("Measurement", measured).samples[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _without_samples(event: Event, line: Callable[[], bytes]) -> Event:
+    return msgspec.structs.replace(event, samples=_Unread(event, line)) if isinstance(event, Measurement) else event
+
+
+class Record:
+    """All events of a run in their order. Immutable: `plus` gives a longer record.
+
+    `torn` is True if the last line is truncated, as after a SIGKILL.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), torn: bool = False) -> None:
+        self.events = tuple(events)
+        self.torn = torn
+
+    @classmethod
+    def parse(cls, lines: Iterable[bytes], again: Again | None = None) -> "Record":
+        """Read a record from its lines. Raise LabError for a bad line that is not the last one.
+
+        `again` reads a part of the file once more. With it the samples beyond the first HELD bytes are not kept in
+        memory but read when they are needed.
+        """
+        whole, events = Lines(lines), list[Event]()
+        for number, line in whole:
+            found = _decode(line, number)
+            if again and whole.begin + len(line) > HELD:
+                found = [_without_samples(event, partial(again, whole.begin, len(line))) for event in found]
+            events += found
+        return cls(events, whole.torn)
+
+    def plus(self, event: Event) -> "Record":
+        return Record((*self.events, event), self.torn)
+
+    @cached_property
+    def opening(self) -> Run | Drills | Live:
+        """The request that started the run; LabError if the record lacks it."""
+        for event in self.events:
+            if isinstance(event, Run | Drills | Live):
+                return event
+        raise LabError("the record has no header", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT")
+
+    @property
+    def run(self) -> Run:
+        """The opening of an experiment's record. Raises LabError where it is of drills."""
+        if isinstance(self.opening, Run):
+            return self.opening
+        raise LabError(f"the record is {self._kind}", "the record of an experiment", "./lab report RUN")
+
+    @property
+    def drills(self) -> Drills:
+        """The opening of a record of drills. Raises LabError where it is of an experiment."""
+        if isinstance(self.opening, Drills):
+            return self.opening
+        raise LabError(f"the record is {self._kind}", "a record of drills", "./lab report RUN")
+
+    @property
+    def _kind(self) -> str:
+        kinds = {Run: "of an experiment", Drills: "of drills", Live: "of the live page"}
+        return kinds[type(self.opening)]
+
+    @property
+    def engines(self) -> list[str]:
+        return self.opening.engines
+
+    @property
+    def file_name(self) -> str:
+        return OLD_RECORD if isinstance(self.opening, Drills) and self.opening.schema < SHARED_SINCE else RECORD
+
+    @cached_property
+    def measurements(self) -> list[Measurement]:
+        return self._of(Measurement)
+
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """The evidence of each finished drill, by the drill's name."""
+        return {each.drill.name: each for each in self._of(Evidence)}
+
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured, or a drill was carried out."""
+        return any(isinstance(event, Measurement | Evidence) for event in self.events)
+
+    # -- how the run ended -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def end(self) -> End | None:
+        """The first End event: older versions wrote the reason of an interruption or a crash before their last line."""
+        return next(iter(self._of(End)), None)
+
+    @property
+    def interrupted(self) -> str | None:
+        """The reason of an interruption, if the run was interrupted: the signal's name or the like."""
+        return self._ended_by(INTERRUPTED)
+
+    @property
+    def crashed(self) -> str | None:
+        """The error with which the harness failed, if it did."""
+        return self._ended_by(CRASHED)
+
+    def _ended_by(self, why: str) -> str | None:
+        return self.end.reason if self.end and self.end.why == why else None
+
+    @property
+    def stopped(self) -> str | None:
+        """The reason why the run did not finish, in words; None if it finished, or may still be running."""
+        if self.crashed is not None:
+            return f"the run crashed: {self.crashed}"
+        if self.interrupted is not None:
+            return f"interrupted by {self.interrupted}"
+        return "the run was killed: its record breaks off in the middle of a line" if self.torn else None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the last steps of a run, such as the comparison of the copies, are missing."""
+        return self.end is None or self.stopped is not None
+
+    # -- what it holds -----------------------------------------------------------------------------------------------
+
+    def lab(self, engine: str) -> Lab | None:
+        """Return the engine's latest lab; None if it never came up."""
+        return _last([lab for lab in self._of(Lab) if lab.engine == engine])
+
+    def labs(self, engine: str) -> list[Lab]:
+        """Return the engine's labs in the order in which they first came up, the latest where one was renewed."""
+        return list({(lab.topology, lab.about): lab for lab in self._of(Lab) if lab.engine == engine}.values())
+
+    def of(self, engine: str, case: str) -> list[Measurement]:
+        """Return all measurements of a case in order of time, including noisy ones and repetitions."""
+        return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
+
+    def quiet(self, engine: str, case: str) -> dict[int, Measurement]:
+        """Return the measurement that counts for each round, the last of several."""
+        return {m.round: m for m in self.of(engine, case) if m.counts}
+
+    def series(self, engine: str, case: str, figure: str) -> dict[int, float]:
+        """Return a figure by round, quiet rounds only; NaN if its computation failed, absent if it was not taken."""
+        rounds = self.quiet(engine, case)
+        return {n: _number(m.figures[figure]) for n, m in sorted(rounds.items()) if figure in m.figures}
+
+    def doubts(self, engine: str, counted: Iterable[Measurement] = ()) -> list[str]:
+        """Return the reasons to doubt an engine's figures: about the run as a whole, then about these measurements."""
+        whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
+        certain = [m for m in counted if not m.slow]
+        return whole + [f"{m.case}, round {m.round}: {reason}" for m in certain for reason in m.reasons_to_doubt]
+
+    def _of(self, kind: type[Kind]) -> list[Kind]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def _last(events: list[Kind]) -> Kind | None:
+    return events[-1] if events else None
+
+
+def _number(figure: float | None) -> float:
+    return math.nan if figure is None else figure
+
+
+def _decode(line: bytes, number: int) -> list[Event]:
+    try:
+        events = [_decoder.decode(line)]
+    except UNREADABLE as error:
+        events = _of_another_version(line, number, error)
+    event = events[0]
+    if isinstance(event, Opening) and event.schema > SCHEMA:
+        raise LabError(
+            f"line {number} of the record has schema {event.schema}",
+            f"schema {SCHEMA} or lower",
+            "read it with the version of the lab that wrote it",
+        )
+    return events
+
+
+def _of_another_version(line: bytes, number: int, error: Exception) -> list[Event]:
+    """Return the events of an older version's line; a doubt if a newer version seems to have written it."""
+    try:
+        return old_record.events(line)
+    except (msgspec.MsgspecError, *UNREADABLE) as old_error:
+        kind = _event_name(line)
+        if kind is not None and kind not in _KNOWN:
+            return [Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")]
+        raise LabError(
+            f"line {number} of the record cannot be read: {old_error if kind in old_record.TAGS else error}",
+            "one JSON object per line",
+            f"sed -n {number}p record.jsonl",
+        ) from error
+
+
+def _event_name(line: bytes) -> str | None:
+    try:
+        found = msgspec.json.decode(line, type=dict)
+    except UNREADABLE:
+        return None
+    name = found.get("event")
+    return name if isinstance(name, str) else None
