@@ -67,7 +67,7 @@ claims: .venv/developing.txt  ## judge every claim of every experiment, on every
 	@$(PYTHON) -m pytest tests/claims --lab-engine all --durations=20
 
 bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
-	@$(PYTHON) -m replication_lab.cli.bench
+	@PYTHONPATH=harness $(PYTHON) -m tests.bench
 
 drills: .venv/installed.txt  ## run every drill of every topology, into runs/
 	@$(PYTHON) -m replication_lab.cli.drill

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import msgspec
 import yaml
 from replication_lab import runs
-from replication_lab.cli.bench_figure import Figure
 from replication_lab.model.drill.drill import Drill
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow, FigureRow
@@ -23,6 +22,7 @@ from replication_lab.world import catalogue
 from rich.console import Console
 
 from tests import drill_page
+from tests.bench.figure import Figure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.records import golden
 

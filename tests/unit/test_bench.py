@@ -1,6 +1,6 @@
 """Does a figure of the benchmark say how sure it is?"""
 
-from replication_lab.cli.bench_figure import figure
+from tests.bench.figure import figure
 
 
 def test_a_figure_has_the_interval_of_the_mean_of_its_readings():

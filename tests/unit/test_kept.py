@@ -4,12 +4,12 @@ import re
 
 import msgspec
 import pytest
-from replication_lab.cli.bench_figure import figure
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.world import catalogue, host
 
 from tests import kept
+from tests.bench.figure import figure
 from tests.lab import ten_minutes
 
 pytestmark = pytest.mark.whole

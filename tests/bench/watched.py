@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from replication_lab import replication
-from replication_lab.cli.bench_figure import Figure, figure
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, host
 from replication_lab.world.docker import leftovers, project
 from replication_lab.world.docker.lab import Lab
+
+from tests.bench.figure import Figure, figure
 
 ROUNDS, SECONDS, SETTLE_SECONDS = 5, 10, 2
 

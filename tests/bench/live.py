@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from replication_lab.cli.bench_figure import Figure, figure
 from replication_lab.cli.console import tell
 from replication_lab.lab import up
 from replication_lab.live.route import Route
@@ -19,6 +18,8 @@ from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host
 from replication_lab.world.docker import leftovers
 from replication_lab.world.docker.lab import Lab
+
+from tests.bench.figure import Figure, figure
 
 ROUNDS, SECONDS, SETTLE_SECONDS = 5, 20, 3
 CLIENTS, RATE = 1, 400.0

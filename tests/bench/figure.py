@@ -3,7 +3,6 @@
 from statistics import median
 
 import msgspec
-
 from replication_lab.model.core.statistics import NoInterval, interval_of_mean
 
 LEVEL = 0.95

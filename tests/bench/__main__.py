@@ -8,11 +8,8 @@ from datetime import datetime
 
 import click
 import msgspec
-from rich.table import Table
-
 from replication_lab import experiments, runs
-from replication_lab.cli import bench_live, bench_watched, main
-from replication_lab.cli.bench_figure import Figure, figure
+from replication_lab.cli import main
 from replication_lab.cli.console import out, tell
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
@@ -28,6 +25,10 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
+from rich.table import Table
+
+from tests.bench import live, watched
+from tests.bench.figure import Figure, figure
 
 ROUNDS = 3
 # The time in which a cluster forms varies by a third. The median ratio of three starts was 1.06 once, and 1.34 later.
@@ -51,8 +52,8 @@ def figures() -> Iterator[Figure]:
     yield from _ledger()
     yield from _against_sandbox()
     yield from _on_the_link()
-    yield from bench_live.figures(NAME)
-    yield from bench_watched.figures(NAME)
+    yield from live.figures(NAME)
+    yield from watched.figures(NAME)
 
 
 def _starting() -> Iterator[Figure]:
@@ -243,4 +244,4 @@ def bench() -> None:
 
 
 if __name__ == "__main__":
-    main(bench, "python -m replication_lab.cli.bench")
+    main(bench, "python -m tests.bench")

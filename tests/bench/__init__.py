@@ -1,0 +1,1 @@
+"""`make bench`: the lab's own performance, as ratios from one run."""
