@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, lock
-from replication_lab.world.installing import APT_INSTALL, Change, allow, make
+from replication_lab.world.installing import APT_INSTALL, HostChange, allow, make
 
 PACKAGES = ("chromium", "chromium-driver")
 # Other distributions call the programs differently.
@@ -61,7 +61,7 @@ def _install() -> None:
     if not shutil.which("apt-get"):
         raise LabError("no Chromium on this machine, and no apt to install it", "chromium and chromedriver")
     commands = [["apt-get", "update", "-q"], [*APT_INSTALL, *PACKAGES]]
-    change = Change("Chromium and its driver (tests look at pages with them)", commands, PACKAGES)
+    change = HostChange("Chromium and its driver (tests look at pages with them)", commands, PACKAGES)
     allow(change)
     make(change)
 

@@ -22,7 +22,7 @@ from replication_lab.world import catalogue
 from rich.console import Console
 
 from tests import drill_page
-from tests.bench.figure import Figure
+from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.records import golden
 
@@ -324,7 +324,7 @@ def _range(summary: ExperimentSummary, case: CaseRow, figure: str) -> str:
 class _Bench(msgspec.Struct):
     day: str
     environment: dict
-    figures: list[Figure]
+    figures: list[BenchFigure]
 
 
 def _bench() -> _Bench | None:
@@ -338,7 +338,7 @@ def bench() -> str:
     return table(("figure", "median", "95 % of the mean", "goal", "met"), map(bench_row, kept.figures)) if kept else ""
 
 
-def bench_row(each: Figure) -> tuple[str, ...]:
+def bench_row(each: BenchFigure) -> tuple[str, ...]:
     unit = f" {each.unit}" if each.unit else ""
     interval = "–" if each.interval is None else f"{digits(each.interval[0])} to {digits(each.interval[1])}"
     met = {True: "yes", False: "**no**", None: ""}[each.met]

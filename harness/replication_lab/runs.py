@@ -13,8 +13,8 @@ from replication_lab.model.comparing.digest import Digest, digest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.drill.drill_result import Drilled, Result
-from replication_lab.model.drill.evidence import Drills
+from replication_lab.model.drill.drill_result import CaseDrilled, Result
+from replication_lab.model.drill.evidence import DrillsOpening
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.run_request import RunRequest
@@ -305,7 +305,8 @@ def write_index() -> Path:
 
     summaries = {name: catalogue.RUNS / name / "summary.json" for name in names()}
     found = [
-        index.Run(name, index.decode(file.read_bytes()) if file.is_file() else None) for name, file in summaries.items()
+        index.IndexedRun(name, index.decode(file.read_bytes()) if file.is_file() else None)
+        for name, file in summaries.items()
     ]
     path = catalogue.RUNS / "index.html"
     write_whole(path, places.as_typed(index.render(found)).encode())
@@ -332,14 +333,14 @@ def summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:
             "a run of an experiment or of drills",
             f"./lab report {folder.name}",
         )
-    if isinstance(record.opening, Drills):
+    if isinstance(record.opening, DrillsOpening):
         return _of_drills(folder, record)
     return _of_experiment(experiments.of(record), folder, record)
 
 
 def _of_experiment(experiment: Experiment, folder: Path, record: Record) -> tuple[ExperimentSummary, Timelines]:
     with_results = asked_drills.with_results(folder, record)
-    results = [event.result for event in with_results.events if isinstance(event, Drilled)]
+    results = [event.result for event in with_results.events if isinstance(event, CaseDrilled)]
     return summarise(experiment, with_results), _timelines(results)
 
 

@@ -24,11 +24,11 @@ from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.client import Client
+from replication_lab.world.mysql.client import ApplicationClient
 from rich.table import Table
 
 from tests.bench import live, watched
-from tests.bench.figure import Figure, figure
+from tests.bench.figure import BenchFigure, figure
 
 ROUNDS = 3
 # The time in which a cluster forms varies by a third. The median ratio of three starts was 1.06 once, and 1.34 later.
@@ -43,7 +43,7 @@ LIMITED = "sata-7200-tenth"
 CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
 
 
-def figures() -> Iterator[Figure]:
+def figures() -> Iterator[BenchFigure]:
     """Yield all figures, each as soon as it is measured."""
     yield from _starting()
     yield from _clusters()
@@ -56,7 +56,7 @@ def figures() -> Iterator[Figure]:
     yield from watched.figures(NAME)
 
 
-def _starting() -> Iterator[Figure]:
+def _starting() -> Iterator[BenchFigure]:
     """Measure `lab up` and raw Compose in turn, on the same files; idle memory of the raw one; `lab down`."""
     ratios, ups, downs = [], [], []
     memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
@@ -73,7 +73,7 @@ def _starting() -> Iterator[Figure]:
     yield figure("idle memory of a MySQL 8.0 node", "MiB", memory["mysql-8.0"], 260)
 
 
-def _clusters() -> Iterator[Figure]:
+def _clusters() -> Iterator[BenchFigure]:
     """Measure three Galera nodes until all are Synced, by raw Compose and by `lab up`, and the memory of each node."""
     seconds, ratios = [], []
     memory: list[float] = []
@@ -86,13 +86,13 @@ def _clusters() -> Iterator[Figure]:
     yield figure("memory of a Galera node", "MiB", memory, 160)
 
 
-def _machines() -> Iterator[Figure]:
+def _machines() -> Iterator[BenchFigure]:
     """Measure two virtual machines with a replicated disk from nothing until the server answers, by raw Compose."""
     seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
     yield figure("MariaDB on DRBD in two User-mode Linux virtual machines (docker compose up --wait)", "s", seconds, 12)
 
 
-def _storage() -> Iterator[Figure]:
+def _storage() -> Iterator[BenchFigure]:
     """Measure each backend of this host: up with RAID0 of two disks without limits, one disk's rates, and down."""
     limits = catalogue.disk(LIMITED).limits
     for backend in catalogue.backends():
@@ -113,7 +113,7 @@ def _storage() -> Iterator[Figure]:
         yield figure(f"writes/s of {LIMITED} / writes/s of a disk without limits ({backend})", "", shares, 1 / 3)
 
 
-def _ledger() -> Iterator[Figure]:
+def _ledger() -> Iterator[BenchFigure]:
     """Measure an acknowledged insert of the drills' ledger on one server that does not flush, and the clients' CPU."""
     paces, shares = [], []
     lab = up.up(LabRequest(catalogue.topology("single"), "mariadb", NAME, keep=False), tell)
@@ -136,7 +136,9 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
     ledger.prepare(lab.node("server").server())
     cpu = host.own_cpu_seconds()
     with files.open_private(lines, "wb", buffering=0) as file:
-        with ledger.writing(lambda node: Client(lambda: lab.node(node).server().as_application()), file.write):
+        with ledger.writing(
+            lambda node: ApplicationClient(lambda: lab.node(node).server().as_application()), file.write
+        ):
             clock.pause(LEDGER_SECONDS)
     cpu = host.own_cpu_seconds() - cpu
     with lines.open("rb") as written:
@@ -159,7 +161,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
         leftovers.remove(NAME)
 
 
-def _against_sandbox() -> Iterator[Figure]:
+def _against_sandbox() -> Iterator[BenchFigure]:
     """Measure a source and two replicas of the same MySQL 5.5 binaries: the lab and Debian's mysql-sandbox in turn."""
     ratios = []
     for _ in range(ROUNDS):
@@ -171,7 +173,7 @@ def _against_sandbox() -> Iterator[Figure]:
     yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
 
 
-def _on_the_link() -> Iterator[Figure]:
+def _on_the_link() -> Iterator[BenchFigure]:
     """Measure a commit across 85 ms against the round trip, and the proxy without toxics against the bare link."""
     whole = experiments.load("semisync_wan")
     preset = Preset(PRESET, min_rounds=ROUNDS, max_rounds=ROUNDS, sizes=whole.preset("quick").sizes)

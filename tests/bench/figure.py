@@ -8,7 +8,7 @@ from replication_lab.model.core.statistics import NoInterval, interval_of_mean
 LEVEL = 0.95
 
 
-class Figure(msgspec.Struct, frozen=True):
+class BenchFigure(msgspec.Struct, frozen=True):
     """One figure, all its readings, the 95 % interval of their mean (None if there is none), and its goal or None."""
 
     what: str
@@ -23,9 +23,9 @@ class Figure(msgspec.Struct, frozen=True):
         return None if self.goal is None else self.value <= self.goal
 
 
-def figure(what: str, unit: str, readings: list[float], goal: float | None) -> Figure:
+def figure(what: str, unit: str, readings: list[float], goal: float | None) -> BenchFigure:
     rounded = [round(each, 3) for each in readings]
-    return Figure(what, unit, round(median(readings), 3), rounded, goal, _interval(readings))
+    return BenchFigure(what, unit, round(median(readings), 3), rounded, goal, _interval(readings))
 
 
 def _interval(readings: list[float]) -> tuple[float, float] | None:

@@ -19,7 +19,7 @@ from replication_lab.world import catalogue, clock, files, host
 from replication_lab.world.docker import leftovers
 from replication_lab.world.docker.lab import Lab
 
-from tests.bench.figure import Figure, figure
+from tests.bench.figure import BenchFigure, figure
 
 ROUNDS, SECONDS, SETTLE_SECONDS = 5, 20, 3
 CLIENTS, RATE = 1, 400.0
@@ -28,7 +28,7 @@ CURL = ("curl", "-sSf", "-o", "/dev/null", "-K")
 HEADERS = 'header = "Origin: {page}"\nheader = "X-Lab-Token: {token}"\nheader = "Authorization: Bearer {session}"\n'
 
 
-def figures(name: str) -> Iterator[Figure]:
+def figures(name: str) -> Iterator[BenchFigure]:
     """Yield the share of throughput that the page costs, and the CPU that it takes besides the load."""
     slower, shares = [], []
     lab = up.up(LabRequest(catalogue.topology("semisync"), "mariadb", name, keep=False), tell)

@@ -10,12 +10,12 @@ from replication_lab.world import catalogue, clock, host
 from replication_lab.world.docker import leftovers, project
 from replication_lab.world.docker.lab import Lab
 
-from tests.bench.figure import Figure, figure
+from tests.bench.figure import BenchFigure, figure
 
 ROUNDS, SECONDS, SETTLE_SECONDS = 5, 10, 2
 
 
-def figures(name: str) -> Iterator[Figure]:
+def figures(name: str) -> Iterator[BenchFigure]:
     """Yield the CPUs that asking takes in the servers and in the harness together.
 
     No load runs: that of eight clients varies by more than the asking costs, from one time to the next.

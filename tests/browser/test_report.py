@@ -139,7 +139,7 @@ def test_everybody_can_read_a_report(browser, reported, record, look):
 def test_everybody_can_read_the_other_pages(browser, reported, tmp_path):
     """The page of all runs, and a comparison of two."""
     run = reported("semisync_wan").parent
-    found = [index.Run(name, index.decode((run / "summary.json").read_bytes())) for name in ("one", "two")]
+    found = [index.IndexedRun(name, index.decode((run / "summary.json").read_bytes())) for name in ("one", "two")]
     (tmp_path / "index.html").write_text(index.render(found))
     digest = runs.digest_of(str(run))
     (tmp_path / "compared.html").write_text(compared_page.render(compare(digest, digest, 0.1), 0.1))

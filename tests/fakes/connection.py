@@ -57,7 +57,7 @@ def dialled_by(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Server, l
             connections.append(FakeConnection(answers or {}))
             return connections[-1]
 
-        monkeypatch.setattr(tls, "Connection", connect)
+        monkeypatch.setattr(tls, "TlsConnection", connect)
         return Server("replica", ("127.0.0.1", 1), dialects()[dialect], PASSWORDS), connections
 
     return make

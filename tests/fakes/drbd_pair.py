@@ -1,6 +1,6 @@
 """What the kernel says of DRBD, and a lab of two machines that say so."""
 
-from replication_lab.model.lab.topology import Node
+from replication_lab.model.lab.topology import TopologyNode
 
 from tests.fakes.parts import LabOfNames
 
@@ -31,7 +31,7 @@ class Pair(LabOfNames):
     name = "lab-drbd"
 
     class topology:
-        nodes = (Node("node1", "peer"), Node("node2", "peer"))
+        nodes = (TopologyNode("node1", "peer"), TopologyNode("node2", "peer"))
         manager = ""
 
     def __init__(self, obeys=None, **texts):

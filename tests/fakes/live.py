@@ -17,19 +17,19 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.live.view import (
     Accepted,
     ActOnNode,
-    Band,
     Choice,
     Gone,
     Hello,
     Latency,
-    Ledger,
     Level,
-    Link,
-    Load,
-    Node,
-    Sample,
     Span,
-    State,
+    Track,
+    ViewedLedger,
+    ViewedLink,
+    ViewedLoad,
+    ViewedNode,
+    ViewedSample,
+    ViewedState,
 )
 
 CLIENTS, RATE, LINK, BARE_MS, TIMEOUT_S = 4, 400.0, "source-replica", 0.3, 10
@@ -47,9 +47,9 @@ class FakeLive:
         self.at, self.condition, self.seen = 0.0, "85ms", True
         self.states = dict.fromkeys(NODES, "running")
         self.broken_since: float | None = None
-        self.ledger = Ledger(lost=None)
+        self.ledger = ViewedLedger(lost=None)
         self.spans: list[Span] = []
-        self.samples: list[Sample] = []
+        self.samples: list[ViewedSample] = []
         self.asked: list[tuple] = []
         self.viewers: list[Put] = []
         self.recording = ""
@@ -138,7 +138,7 @@ class FakeLive:
         asked = self.condition.partition("ms")[0].removeprefix("wan-")
         return BARE_MS + (float(asked) + self.dice.uniform(0, 2) if asked.isdecimal() else 0)
 
-    def tick(self) -> State:
+    def tick(self) -> ViewedState:
         """Make the next second, and show it."""
         with self.lock:
             self.at += 1
@@ -159,7 +159,7 @@ class FakeLive:
             self.seen = True
             self.spans = [msgspec.structs.replace(each, seen=True) for each in self.spans]
             self.samples.append(
-                Sample(
+                ViewedSample(
                     at=self.at,
                     commits_per_s=commits,
                     errors_per_s=40.0 if self.states["source"] != "running" else 0.0,
@@ -173,22 +173,22 @@ class FakeLive:
             )
         return self.show()
 
-    def _bands(self, fell_back: bool) -> list[Band]:
-        source = Band("source", "does not answer", Level.BAD)
+    def _bands(self, fell_back: bool) -> list[Track]:
+        source = Track("source", "does not answer", Level.BAD)
         if self.states["source"] == "running":
-            source = Band("source", *(("semi-sync OFF", Level.WARN) if fell_back else ("semi-sync ON", Level.GOOD)))
+            source = Track("source", *(("semi-sync OFF", Level.WARN) if fell_back else ("semi-sync ON", Level.GOOD)))
         away = self.broken_since is not None
-        return [source, Band("replica", *(("not connected", Level.BAD) if away else ("replicating", Level.GOOD)))]
+        return [source, Track("replica", *(("not connected", Level.BAD) if away else ("replicating", Level.GOOD)))]
 
-    def state(self) -> State:
-        sample = self.samples[-1] if self.samples else Sample(at=self.at)
+    def state(self) -> ViewedState:
+        sample = self.samples[-1] if self.samples else ViewedSample(at=self.at)
         bands = {band.track: band for band in sample.bands}
-        return State(
+        return ViewedState(
             at=self.at,
             wall=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            load=Load(clients=CLIENTS, rate=RATE, node="source"),
+            load=ViewedLoad(clients=CLIENTS, rate=RATE, node="source"),
             nodes=[
-                Node(
+                ViewedNode(
                     name=name,
                     role=role,
                     at=self.states[name],
@@ -202,7 +202,7 @@ class FakeLive:
                 for name, role in NODES.items()
             ],
             links=[
-                Link(
+                ViewedLink(
                     carries=True,
                     name=LINK,
                     source="source",
@@ -226,7 +226,7 @@ class FakeLive:
             clicks=len(self.asked),
         )
 
-    def show(self) -> State:
+    def show(self) -> ViewedState:
         state = self.state()
         for put in list(self.viewers):
             put(state)

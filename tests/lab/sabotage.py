@@ -6,7 +6,7 @@ from typing import Any
 
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.runner.rounds import Run
-from replication_lab.runner.session import Session
+from replication_lab.runner.session import EngineSession
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.clock import wait_until
@@ -57,7 +57,7 @@ def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Seq
     )
     run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
     run.journal.write(run.opening())
-    session = Session(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
+    session = EngineSession(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
     session.open()
     # A busy machine is another guard's: these loads are judged for what was done to them.
     with ignoring_noise():

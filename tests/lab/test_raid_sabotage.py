@@ -14,7 +14,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.runner.rounds import Run
-from replication_lab.runner.session import Session
+from replication_lab.runner.session import EngineSession
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
 from replication_lab.world import catalogue, signals
@@ -66,7 +66,7 @@ def doubts(lab, tmp_path, monkeypatch):
             tell=lambda line: None,
         )
         run.journal.write(run.opening())
-        session = Session(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
+        session = EngineSession(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
         session.open()
         return "; ".join(session._measure(known.case(case), 1).reasons_to_doubt)
 

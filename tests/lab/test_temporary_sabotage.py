@@ -9,7 +9,7 @@ from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner.rounds import Run
-from replication_lab.runner.session import Session
+from replication_lab.runner.session import EngineSession
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.journal import Journal
@@ -39,7 +39,7 @@ def doubts(lab, tmp_path):
         preset = Preset("sabotage", 2, 2, SIZES)
         run = Run(KNOWN, preset, [lab.engine], 7, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
         run.journal.write(run.opening())
-        session = Session(run, {LabSpec(lab.topology.name, lab.engine): lab}, lab.engine)
+        session = EngineSession(run, {LabSpec(lab.topology.name, lab.engine): lab}, lab.engine)
         return "; ".join(session._measure(KNOWN.case(CASES[lab.engine]), 1).reasons_to_doubt)
 
     return measured

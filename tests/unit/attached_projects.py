@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.lab.compose_project import Project, Running
+from replication_lab.model.lab.compose_project import ComposeProject, Running
 
 DATABASE = Running(
     "shop-db-1",
@@ -27,7 +27,7 @@ APPLICATION = Running(
 
 def project(
     services: dict[str, dict[str, Any]] | None = None, running: dict[str, list[Running]] | None = None, **more: Any
-) -> Project:
+) -> ComposeProject:
     """Return a shop: a database, an application, a worker. `services` change their keys, `running` their containers."""
     document: dict[str, dict[str, Any]] = {name: {"networks": {"default": None}} for name in ("db", "app", "worker")}
     for name, changes in (services or {}).items():
@@ -37,7 +37,7 @@ def project(
         "app": [APPLICATION],
         "worker": [replace(APPLICATION, name="shop-worker-1", addresses={"shop_default": "172.20.0.4"})],
     }
-    return Project("shop", {"services": document, **more}, found | (running or {}))
+    return ComposeProject("shop", {"services": document, **more}, found | (running or {}))
 
 
 def attachment(**changes: Any) -> Attachment:

@@ -25,7 +25,7 @@ from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules, signals
 from replication_lab.world.docker import compose_version, machine
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.client import Client
+from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.docker.machine import EngineMachine
 
 from tests.fakes.docker_engine import Engine
@@ -235,7 +235,7 @@ def engine(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr(Client, "from_env", look)
+        monkeypatch.setattr(EngineClient, "from_env", look)
         return found
 
     return answers

@@ -2,15 +2,15 @@
 
 from random import Random
 
-from replication_lab.model.core.event import End, Lab
+from replication_lab.model.core.event import End, LabCameUp
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
-from replication_lab.model.record.measurement import Fault, Measurement, Spread
-from replication_lab.model.record.record import Record, Run
+from replication_lab.model.record.measurement import Measurement, SeenToxic, Spread
+from replication_lab.model.record.record import Record, RunOpening
 
 LAN = {"none": 5366.0, "async-85ms": 4807.0, "semisync-direct": 2553.0, "semisync-proxy": 2096.0}
 WAN = {f"{point}-85ms-{clients}": clients for point in ("after-sync", "after-commit") for clients in (1, 4, 16, 64)}
@@ -104,10 +104,10 @@ def experiment(claims=CLAIMS, data=DATA, **others) -> Experiment:
     return Experiment(cases=tuple(cases), claims=tuple(claims), data=parse_data(data), **(parts | others))
 
 
-def run(engines=("mariadb",), **settings) -> Run:
+def run(engines=("mariadb",), **settings) -> RunOpening:
     """Return the first line of a record."""
     host = {"kernel": "6.1.0", "cpus": 2, "cpu model": "a CPU", "memory": "8 GiB", "docker engine": "26.1.5"}
-    return Run(
+    return RunOpening(
         experiment="semisync_wan",
         preset="quick",
         seed=7,
@@ -118,9 +118,9 @@ def run(engines=("mariadb",), **settings) -> Run:
     )
 
 
-def lab(engine="mariadb", **others) -> Lab:
+def lab(engine="mariadb", **others) -> LabCameUp:
     """Return a lab that came up."""
-    return Lab(
+    return LabCameUp(
         engine=engine,
         version="11.8.6-MariaDB",
         topology="semisync",
@@ -130,9 +130,9 @@ def lab(engine="mariadb", **others) -> Lab:
     )
 
 
-def toxic(seen=True, during=RTT) -> Fault:
+def toxic(seen=True, during=RTT) -> SeenToxic:
     """Return a fault of 85 ms on the replication link."""
-    return Fault(
+    return SeenToxic(
         link="source-replica",
         toxic="wan-85ms",
         unit="ms",

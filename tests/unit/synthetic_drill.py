@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 from junitparser import JUnitXml
 from replication_lab import faults
-from replication_lab.model.core.event import End, Lab
+from replication_lab.model.core.event import End, LabCameUp
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import parse_drill
-from replication_lab.model.drill.evidence import Drills, Evidence, FaultEvidence, View
-from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.drill.evidence import DrillsOpening, Evidence, FaultEvidence, View
+from replication_lab.model.drill.history import Attempt, Copy, Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.record.record import Record
 from replication_lab.report import DrillsSummary, junit, summarise_drills
 from replication_lab.world import catalogue, journal
@@ -57,9 +57,9 @@ def summed_up(*results) -> DrillsSummary:
     return summarise_drills(Record([opening(*(each.drill for each in results)), End(why="done")]), results)
 
 
-def opening(*drills) -> Drills:
+def opening(*drills) -> DrillsOpening:
     """Return the opening of a run of drills on a cluster."""
-    return Drills(topology="galera", engines=["mariadb"], seed=7, drills=[*drills], started="2030-01-01")
+    return DrillsOpening(topology="galera", engines=["mariadb"], seed=7, drills=[*drills], started="2030-01-01")
 
 
 class Upped:
@@ -82,12 +82,12 @@ def recorded(runs: Path) -> Iterator[journal.Journal]:
     first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
     written = journal.Journal("drill-galera", runs=runs)
     written.write(opening(first, second))
-    written.write(Lab(engine="mariadb", version="11.8", topology="galera"))
+    written.write(LabCameUp(engine="mariadb", version="11.8", topology="galera"))
     written.write(evidence(drill=first))
     with journal.ledger(written.folder, "first").open("wb") as ledger:
         for one in HISTORY:
             ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
-            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
+            ledger.write(encode(StatementEnd(one.id, one.ended, one.outcome)))
     yield written
     written.close()
 

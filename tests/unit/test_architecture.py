@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,6 +201,19 @@ def test_every_test_says_what_it_tests():
 def test_a_test_that_says_nothing_is_found(text, silent):
     """Wherever it is, and however its parameters are written."""
     assert silent_tests(text) == silent
+
+
+def test_one_name_is_one_class():
+    """A class of the package has a name of its own, so that a name says which one is meant."""
+    found = [
+        (node.name, path.relative_to(ROOT / PACKAGE).as_posix())
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    many = Counter(name for name, _ in found)
+
+    assert not [f"{name} in {path}" for name, path in found if many[name] > 1]
 
 
 def test_no_file_is_too_long_to_be_read_at_once():

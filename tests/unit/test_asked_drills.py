@@ -11,7 +11,7 @@ from replication_lab.model.core.event import INTERRUPTED, Doubt
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile
-from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.drill.history import Attempt, Copy, Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.question.question import Question
 from replication_lab.report import junit, page, terminal
@@ -160,7 +160,7 @@ def done(run, engine, what, lost=0, rto=2.0, **changes) -> Evidence:
     with ledger.open("wb") as lines:
         for one in history:
             lines.write(encode(Invoked(one.id, one.client, one.node, one.invoked, "t")))
-            lines.write(encode(Ended(one.id, one.ended, one.outcome, one.code)))
+            lines.write(encode(StatementEnd(one.id, one.ended, one.outcome, one.code)))
     kept = [(0, 9 - lost), (11, 10 + len(what.drill.clients))]
     found = Evidence(
         drill=what.drill,

@@ -12,7 +12,7 @@ from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.workloads.drawn import drawn
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
-from replication_lab.world.mysql.client import Answer
+from replication_lab.world.mysql.client import TransactionAnswer
 
 SHOP = GivenFile(
     "shop.sql",
@@ -34,7 +34,7 @@ class Acknowledging:
             self.sent.append(statements)
         if len(self.sent) == 10:
             self.done.set()
-        return Answer(Outcome.ACKNOWLEDGED)
+        return TransactionAnswer(Outcome.ACKNOWLEDGED)
 
     def close(self):
         pass

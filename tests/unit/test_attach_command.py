@@ -9,7 +9,7 @@ from replication_lab.cli import attach as command
 from replication_lab.cli import cli
 from replication_lab.lab import attach_plan
 from replication_lab.lab.attach import NOTHING_FLOWS
-from replication_lab.lab.attach_plan import Plan
+from replication_lab.lab.attach_plan import AttachPlan
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import Consumer
@@ -21,7 +21,9 @@ SEEN = Proof("app uses link app-db", "3 connections so far", True)
 UNSEEN = Proof("app uses link app-db", f"{NOTHING_FLOWS}: app has opened no connection in 15 s", False)
 
 
-PLAN = Plan(attachment(consumers=[Consumer("app", 2, "hash")]), {}, attachments.Kept(), ["db2 is left out: why"])
+PLAN = AttachPlan(
+    attachment(consumers=[Consumer("app", 2, "hash")]), {}, attachments.KeptAttachment(), ["db2 is left out: why"]
+)
 
 
 class Attach:
@@ -67,7 +69,7 @@ def test_what_will_be_recreated_is_said_before(attach):
 def test_a_volume_without_a_name_is_said_before(attach, monkeypatch):
     """Compose forgets that it had none."""
     consumer = Consumer("replica", 1, "hash", {}, {"a" * 64: "/var/lib/mysql"})
-    found = Plan(attachment(consumers=[consumer]), {}, attachments.Kept(), [])
+    found = AttachPlan(attachment(consumers=[consumer]), {}, attachments.KeptAttachment(), [])
     monkeypatch.setattr(command, "plan", lambda _asked: found)
 
     said = " ".join(attach("--yes").output.split())

@@ -123,7 +123,7 @@ def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypa
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached))
-    attachments.write(attachment(), "1-2", attachments.Kept(), {})
+    attachments.write(attachment(), "1-2", attachments.KeptAttachment(), {})
 
     attachments.restore("shop")
     lab_files.remove("shop")
@@ -135,7 +135,7 @@ def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypa
 def test_an_attachment_is_believed_only_from_a_file_that_is_this_user_s_alone(monkeypatch, tmp_path, how):
     """Sabotage: a link to a file of others, a file that others may write, one copied from another project."""
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
-    attachments.write(attachment(), "1-2", attachments.Kept(), {})
+    attachments.write(attachment(), "1-2", attachments.KeptAttachment(), {})
     kept, other = tmp_path / "shop.attached", tmp_path / "other.attached"
     assert attachments.kept("shop").attached == attachment()
     if how == "a link":

@@ -5,13 +5,13 @@ import time
 
 import msgspec
 import pytest
-from replication_lab.probes.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
+from replication_lab.probes.bottleneck import Applier, Bottleneck, DiskLoad, NodeSample, Thread, diagnose
 from replication_lab.probes.node_resources import LOOKS
 from replication_lab.world.mysql.replica import Progress
 
-DISK = Device("disk1", reads=0, writes=100, flushes=0, busy=0.1, writing=0.1)
+DISK = DiskLoad("disk1", reads=0, writes=100, flushes=0, busy=0.1, writing=0.1)
 APPLIER = Thread(7, "slave_sql", cpu=0.5, waits_for_disk=0.0, written_kib=0)
-QUIET = Sample(
+QUIET = NodeSample(
     node="replica",
     seconds=5,
     cpus=2,

@@ -4,7 +4,17 @@ import math
 
 import pytest
 from replication_lab.model.drill import checkers
-from replication_lab.model.drill.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
+from replication_lab.model.drill.history import (
+    Attempt,
+    Copy,
+    Invoked,
+    Outcome,
+    RowLook,
+    StatementEnd,
+    encode,
+    parse,
+    ranges,
+)
 
 GOOD, REFUSED, UNANSWERED = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
 
@@ -153,7 +163,7 @@ def test_a_checker_that_fails_leaves_its_figure_out():
 
 
 def look(at, seen, reader=1, writer=1, node="replica"):
-    return Look(reader, writer, node, at, at + 0.1, seen)
+    return RowLook(reader, writer, node, at, at + 0.1, seen)
 
 
 # Client 1 writes 1, 2, 3, each acknowledged half a second after it was sent.
@@ -242,7 +252,9 @@ def lines(*events):
 
 def test_a_history_is_read_as_it_was_written():
     """What was invoked and never ended has an unknown outcome."""
-    written = lines(Invoked(1, 1, "node1", 0.5, "t"), Invoked(2, 2, "node2", 0.6, "t"), Ended(1, 0.7, REFUSED, 1047))
+    written = lines(
+        Invoked(1, 1, "node1", 0.5, "t"), Invoked(2, 2, "node2", 0.6, "t"), StatementEnd(1, 0.7, REFUSED, 1047)
+    )
 
     attempts, looks, damage = parse(written)
 
@@ -255,14 +267,14 @@ def test_a_history_is_read_as_it_was_written():
 
 def test_looks_are_read_beside_the_statements():
     """In their order, an unanswered query being none of them."""
-    look = Look(1, 2, "replica", 0.8, 0.9, None)
+    look = RowLook(1, 2, "replica", 0.8, 0.9, None)
 
     assert parse(lines(Invoked(1, 1, "node1", 0.5, "t"), look))[1] == [look]
 
 
 def test_a_torn_last_line_is_left_out():
     """As SIGKILL leaves it."""
-    whole, torn = lines(Invoked(1, 1, "node1", 0.5, "t"), Ended(1, 0.7, GOOD))
+    whole, torn = lines(Invoked(1, 1, "node1", 0.5, "t"), StatementEnd(1, 0.7, GOOD))
 
     assert parse([whole, torn[:-5]])[0][0].outcome is UNANSWERED
 
@@ -271,7 +283,7 @@ def test_a_torn_last_line_is_left_out():
     ("written", "found"),
     [
         ([b"{}\n", b"\n"], "line 1 of the ledger cannot be read"),
-        (lines(Ended(1, 0.7, GOOD)), "not invoked"),
+        (lines(StatementEnd(1, 0.7, GOOD)), "not invoked"),
         (lines(*[Invoked(1, 1, "node1", 0.5, "t")] * 2), "invokes 1 again"),
     ],
 )

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from replication_lab.model.comparing.comparison import Outcome, compare
+from replication_lab.model.comparing.comparison import ComparedOutcome, compare
 from replication_lab.model.comparing.digest import CaseDigest, ClaimDigest, Digest, decode, digest, encode
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import Noise
@@ -31,7 +31,7 @@ def test_a_slower_run_is_found():
     """Three quarters of the throughput are worse than 10 % allow."""
     found = compare(run(seed=1), run(750, seed=2), 0.1)
 
-    assert (found.exit_code, found.changes[0].outcome) == (1, Outcome.WORSE)
+    assert (found.exit_code, found.changes[0].outcome) == (1, ComparedOutcome.WORSE)
     assert found.changes[0].ratio.high < 0.9
 
 
@@ -44,7 +44,7 @@ def test_a_noisy_run_cannot_tell_and_says_how_many_rounds_would():
     """At 20 % of noise three rounds leave open whether 10 % are missing."""
     found = compare(run(noise=0.2, rounds=3, seed=1), run(noise=0.2, rounds=3, seed=2), 0.1)
 
-    assert (found.exit_code, found.changes[0].outcome) == (2, Outcome.UNKNOWN)
+    assert (found.exit_code, found.changes[0].outcome) == (2, ComparedOutcome.UNKNOWN)
     assert found.changes[0].needed > 3
     assert "rounds in each run would decide it" in found.changes[0].reason
 
@@ -130,11 +130,11 @@ def test_a_load_that_waits_is_compared_as_well_on_slower_cpus(slower):
 @pytest.mark.parametrize(
     ("rate", "slower", "outcome", "said"),
     [
-        (800, 1.3, Outcome.UNKNOWN, "may explain the change"),
-        (800, 1.0, Outcome.WORSE, ""),
-        (400, 1.3, Outcome.WORSE, ""),
-        (1000, 0.7, Outcome.UNKNOWN, "may hide a change"),
-        (1500, 0.7, Outcome.FINE, ""),
+        (800, 1.3, ComparedOutcome.UNKNOWN, "may explain the change"),
+        (800, 1.0, ComparedOutcome.WORSE, ""),
+        (400, 1.3, ComparedOutcome.WORSE, ""),
+        (1000, 0.7, ComparedOutcome.UNKNOWN, "may hide a change"),
+        (1500, 0.7, ComparedOutcome.FINE, ""),
     ],
 )
 def test_a_server_that_uses_the_cpus_more_may_itself_make_them_slow(rate, slower, outcome, said):
@@ -197,7 +197,7 @@ def test_figures_that_were_not_proved_are_not_compared():
     assert found.changes[0].reason == "not verified: fault not seen"
 
 
-@pytest.mark.parametrize(("times", "outcome"), [(1.09, Outcome.FINE), (1.105, Outcome.WORSE)])
+@pytest.mark.parametrize(("times", "outcome"), [(1.09, ComparedOutcome.FINE), (1.105, ComparedOutcome.WORSE)])
 def test_a_margin_is_a_share_of_the_earlier_value_for_latencies_too(times, outcome):
     """10 % more is allowed, and not 11.1 %."""
     before, after = (
@@ -295,7 +295,7 @@ def test_about_as_many_rounds_as_the_text_says_decide():
         for share in decided:
             rounds = max(2, round(share * change.needed))
             before, after = (run(seed=seed + side, rounds=rounds, noise=0.08) for side in (1000, 2000))
-            decided[share] += compare(before, after, 0.1).changes[0].outcome is not Outcome.UNKNOWN
+            decided[share] += compare(before, after, 0.1).changes[0].outcome is not ComparedOutcome.UNKNOWN
 
     assert asked > 30
     assert 0.5 < decided[1.0] / asked < 0.95 and decided[0.5] < decided[1.0]

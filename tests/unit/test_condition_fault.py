@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from replication_lab.faults.condition import Condition
+from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.toxic_calibration import bodies_of, exchange, put, replace_attributes
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import catalogue
@@ -30,7 +30,7 @@ def test_a_condition_is_seen_and_gone_afterwards(link, condition):
     """In place of what the link had, not in addition to it."""
     found, lab = link
     before = found.toxics()
-    fault = Condition(lab, [LINK], condition)
+    fault = LinkCondition(lab, [LINK], condition)
     fault.inject()
 
     assert wrong(fault.verify()) == []
@@ -43,7 +43,7 @@ def test_a_condition_is_seen_and_gone_afterwards(link, condition):
 def test_a_condition_that_does_nothing_is_not_proved(link, monkeypatch, condition, says):
     """Sabotage: the toxics of the condition are there, but do not act."""
     _, lab = link
-    fault = Condition(lab, [LINK], condition)
+    fault = LinkCondition(lab, [LINK], condition)
     monkeypatch.setattr(FakeLink, "round_trip_ms", lambda _: 85.3)
     fault.inject()
 
@@ -53,7 +53,7 @@ def test_a_condition_that_does_nothing_is_not_proved(link, monkeypatch, conditio
 def test_a_condition_that_another_command_removed_is_not_proved(link):
     """Although a link without toxics answers as fast as one can wish."""
     found, lab = link
-    fault = Condition(lab, [LINK], "none")
+    fault = LinkCondition(lab, [LINK], "none")
     fault.inject()
     put(found, catalogue.toxic("campus-1ms"))
 
@@ -63,7 +63,7 @@ def test_a_condition_that_another_command_removed_is_not_proved(link):
 def test_a_toxic_that_came_back_with_another_delay_is_not_recovered(link):
     """Sabotage: the names are those of before, and the round trip is within the spread of a busy machine."""
     found, lab = link
-    fault = Condition(lab, [LINK], "200ms")
+    fault = LinkCondition(lab, [LINK], "200ms")
     fault.inject()
     fault.recover()
     body = msgspec.convert(found.toxics()[0], ToxicBody)
@@ -76,7 +76,7 @@ def test_a_toxic_that_came_back_with_another_delay_is_not_recovered(link):
 def test_a_slider_changes_a_condition_without_a_gap(link, monkeypatch):
     """The new toxics are added before the old ones are removed: no commit gets through in between."""
     found, lab = link
-    fault, counts = Condition(lab, [LINK]), []
+    fault, counts = LinkCondition(lab, [LINK]), []
     for name in ("add", "remove"):
         plain = getattr(FakeLink, name)
         monkeypatch.setattr(

@@ -16,7 +16,7 @@ import pytest
 import requests
 from docker.errors import APIError, NotFound
 from replication_lab.world.docker import compose_call, project
-from replication_lab.world.docker.client import UNANSWERED, Client, EngineGone, explained
+from replication_lab.world.docker.client import UNANSWERED, EngineClient, EngineGone, explained
 from requests import ReadTimeout
 
 
@@ -90,7 +90,7 @@ def client_of(tmp_path, monkeypatch):
 
 def test_all_that_a_command_printed_is_returned(client_of):
     """As one text, or by stream; with its exit status."""
-    container = client_of(Client).containers.get("one")
+    container = client_of(EngineClient).containers.get("one")
 
     assert container.exec_run("a b") == (3, b"first\ntrouble\nlast\n")
     assert container.exec_run(["a"], user="root", environment={"A": "1"}, demux=True) == (
@@ -103,7 +103,7 @@ def test_all_that_a_command_printed_is_returned(client_of):
 
 def test_an_error_of_the_engine_is_raised(client_of):
     """A container that is gone, as by the SDK itself."""
-    container = client_of(Client).containers.get("one")
+    container = client_of(EngineClient).containers.get("one")
     container.attrs["Id"] = "gone"
 
     with pytest.raises(NotFound, match="No such container"):
@@ -123,7 +123,7 @@ def test_a_command_whose_connection_ends_before_it_is_not_taken_for_a_whole_one(
     """It goes on in its container, or its output is truncated."""
     monkeypatch.setattr(OneCommand, "code", code)
     monkeypatch.setattr(OneCommand, "said", said)
-    container = client_of(Client).containers.get("one")
+    container = client_of(EngineClient).containers.get("one")
 
     with pytest.raises(EngineGone, match="the connection ended before the command did"):
         container.exec_run(["a"])
@@ -131,7 +131,7 @@ def test_a_command_whose_connection_ends_before_it_is_not_taken_for_a_whole_one(
 
 def test_an_engine_that_ends_while_it_answers_is_gone(client_of):
     """The answer is shorter than the engine said."""
-    container = client_of(Client).containers.get("one")
+    container = client_of(EngineClient).containers.get("one")
 
     with pytest.raises(EngineGone, match="the Docker engine does not answer any more"):
         container.logs()
@@ -139,7 +139,7 @@ def test_an_engine_that_ends_while_it_answers_is_gone(client_of):
 
 def test_an_engine_whose_socket_refuses_is_gone(client_of, tmp_path):
     """The error names the system's reason, and not a library's chain of objects."""
-    client = client_of(Client)
+    client = client_of(EngineClient)
     client.ping()
     (tmp_path / "engine").unlink()
     client.api.close()
@@ -155,7 +155,7 @@ def test_an_engine_that_is_silent_is_gone(client_of, monkeypatch):
     def silent(*_, **__):
         raise ReadTimeout("read timed out")
 
-    client = client_of(Client)
+    client = client_of(EngineClient)
     monkeypatch.setattr(requests.Session, "send", silent)
 
     with pytest.raises(EngineGone, match="no answer in time"):
@@ -165,7 +165,7 @@ def test_an_engine_that_is_silent_is_gone(client_of, monkeypatch):
 def test_an_engine_that_fails_is_told_in_words_and_a_wrong_request_is_a_defect(client_of):
     """A full disk of the engine's is no fault of the lab's."""
     with pytest.raises(APIError) as failed:
-        client_of(Client).containers.get("failing")
+        client_of(EngineClient).containers.get("failing")
 
     assert "the Docker engine failed: no space left on device" in str(explained(failed.value))
     assert explained(NotFound("no such container")) is None and explained(KeyError("x")) is None

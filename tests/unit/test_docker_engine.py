@@ -198,7 +198,7 @@ def test_others_than_root_are_told_to_use_sudo(monkeypatch, refused):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("LAB_INSTALL", "no")
 
-    change = installing.Change("it", [["apt-get", "update"]], ["it"])
+    change = installing.HostChange("it", [["apt-get", "update"]], ["it"])
 
     assert "  sudo apt-get update" in refused(installing.allow, change).next_step
 

@@ -4,11 +4,11 @@ import io
 
 import pytest
 from replication_lab.cli import output
-from replication_lab.model.lab.topology import Node
+from replication_lab.model.lab.topology import TopologyNode
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.drbd import Machines, _prove_whole
 from replication_lab.world import drbd
-from replication_lab.world.drbd import Peer, Status, parse_status
+from replication_lab.world.drbd import Peer, ResourceStatus, parse_status
 from rich.console import Console
 
 from tests.fakes.drbd_pair import CONNECTED, DOWN, STAND_ALONE, SYNCING, Pair
@@ -241,7 +241,7 @@ def test_a_lab_without_a_resource_is_refused(refused):
 
     class Lab(Pair):
         class topology:
-            nodes = (Node("source", "source"),)
+            nodes = (TopologyNode("source", "source"),)
 
     assert "./lab up drbd" == refused(drbd.peers, Lab()).next_step
 
@@ -310,7 +310,7 @@ def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monk
 )
 def test_a_replicated_disk_is_proved_by_both_machines(text, ok):
     """Connected, equal, protocol C, one primary: anything else is not so."""
-    found: dict[str, Status] = {"node1": parse_status(text), "node2": parse_status(SECONDARY)}
+    found: dict[str, ResourceStatus] = {"node1": parse_status(text), "node2": parse_status(SECONDARY)}
 
     assert ok == _prove_whole(found).ok
 

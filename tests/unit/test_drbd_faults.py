@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replication_lab.faults import drbd_disk_failure, power_loss, split_brain
 from replication_lab.world import catalogue
-from replication_lab.world.drbd import Status
+from replication_lab.world.drbd import ResourceStatus
 
 from tests.fakes.machine import NODES, Disk, doubts, machine_without_waiting
 from tests.fakes.parts import LabOfNames
@@ -30,7 +30,7 @@ class Resource:
 
     def status(self):
         self.detached |= self.disk.failed
-        return Status(connection="Connected", disk="Diskless" if self.detached else "UpToDate")
+        return ResourceStatus(connection="Connected", disk="Diskless" if self.detached else "UpToDate")
 
     def wait_until_answers(self):
         return self.status()
@@ -61,7 +61,7 @@ def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
 def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
     """No write reached it: the server did not continue without it."""
     monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
-    monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
+    monkeypatch.setattr(resource, "status", lambda: ResourceStatus(connection="Connected", disk="UpToDate"))
     fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
     fault.inject()
 
@@ -89,7 +89,7 @@ class TwoMachines(LabOfNames):
             connection = "Connected" if self.lab.whole else "WFConnection"
             peer = "Primary" if self.lab.whole and self.node == "node2" else "Unknown"
             split = self.lab.whole and {one.role for one in self.lab.machines.values()} == {"Primary"}
-            return Status(connection=connection, role=self.role, peer_role=peer, split_brain=split)
+            return ResourceStatus(connection=connection, role=self.role, peer_role=peer, split_brain=split)
 
         wait_until_answers = status
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.replication.drbd_watch import DiskWatch
+from replication_lab.replication.drbd_watch import ReplicatedDiskWatch
 from replication_lab.world.drbd import Peer
 
 from tests.fakes.drbd_pair import CONNECTED, STAND_ALONE, Pair
@@ -23,7 +23,7 @@ class Serving(Pair):
 
 def doubted(pair, fastest=85.4, protocol="C", **then):
     """Return what is doubted of a load after which the machines report `then`; their link has a round trip of 85 ms."""
-    watch = DiskWatch([Peer(pair, node) for node in ("node1", "node2")], protocol, 85)
+    watch = ReplicatedDiskWatch([Peer(pair, node) for node in ("node1", "node2")], protocol, 85)
     pair.texts |= then
     return [proof.what for proof in watch.proofs(5, fastest) if not proof.ok]
 

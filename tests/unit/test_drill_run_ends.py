@@ -5,9 +5,9 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model.core.event import Lab
+from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.drill.history import Ended, Invoked, encode
+from replication_lab.model.drill.history import Invoked, StatementEnd, encode
 from replication_lab.report import DrillsSummary
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
@@ -32,7 +32,7 @@ def drilling(monkeypatch, runs):
             with ledger.open("wb") as file:
                 for one in HISTORY:
                     file.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
-                    file.write(encode(Ended(one.id, one.ended, one.outcome)))
+                    file.write(encode(StatementEnd(one.id, one.ended, one.outcome)))
             return evidence(drill=what, doubts=list(doubts))
 
         monkeypatch.setattr(drill_set, "run_drill", run_drill)
@@ -40,7 +40,7 @@ def drilling(monkeypatch, runs):
 
     monkeypatch.setattr(drill_set.docker_engine, "ensure", lambda: None)
     monkeypatch.setattr(drill_set.described, "environment", lambda: {"cpus": 2})
-    monkeypatch.setattr(drill_set, "_came_up", lambda _: Lab(engine="mariadb", version="11.8", topology="galera"))
+    monkeypatch.setattr(drill_set, "_came_up", lambda _: LabCameUp(engine="mariadb", version="11.8", topology="galera"))
     monkeypatch.setattr(drill_set.up, "up", up)
     return labs, run
 

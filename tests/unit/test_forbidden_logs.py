@@ -26,7 +26,7 @@ class LoggingLab(LabOfNames):
 def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
     """With its name and its line; what was there before is not this drill's."""
     lab = LoggingLab()
-    watch, tolerant = forbidden_logs.Watch(lab), forbidden_logs.Watch(lab, ["assertion"])
+    watch, tolerant = forbidden_logs.LogWatch(lab), forbidden_logs.LogWatch(lab, ["assertion"])
     assert watch.found() == []
     lab.text += "InnoDB: Assertion failure in file buf0buf.cc line 7\nready for connections\n"
 
@@ -48,7 +48,7 @@ def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
 def test_servers_words_for_disasters_are_known(line, name):
     """In the spellings of both families."""
     lab = LoggingLab()
-    watch = forbidden_logs.Watch(lab)
+    watch = forbidden_logs.LogWatch(lab)
     lab.text += line
 
     assert watch.found()[0].split(": ")[1] == name
@@ -67,7 +67,7 @@ def test_servers_words_for_disasters_are_known(line, name):
 def test_what_a_fault_makes_any_server_say_is_not_forbidden(line):
     """A drill would be refuted by its own doing."""
     lab = LoggingLab()
-    watch = forbidden_logs.Watch(lab)
+    watch = forbidden_logs.LogWatch(lab)
     lab.text += line
 
     assert watch.found() == []
@@ -83,4 +83,4 @@ def test_a_forbidden_line_refutes_every_drill():
 
 def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
     """Tolerating nothing must not look like tolerating something."""
-    assert "did you mean crash" in refused(forbidden_logs.Watch, LoggingLab(), ["crashh"]).found
+    assert "did you mean crash" in refused(forbidden_logs.LogWatch, LoggingLab(), ["crashh"]).found

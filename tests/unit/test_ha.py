@@ -7,7 +7,7 @@ import pytest
 from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.topology import Node
+from replication_lab.model.lab.topology import TopologyNode
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, pacemaker
@@ -57,7 +57,7 @@ class Pair(LabOfNames):
     name = "lab-drbd-ha"
 
     class topology:
-        nodes = (Node("node1", "peer"), Node("node2", "peer"))
+        nodes = (TopologyNode("node1", "peer"), TopologyNode("node2", "peer"))
         manager = "pacemaker"
 
     disk = " 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----\n"

@@ -9,7 +9,7 @@ from replication_lab import runs as running
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.report import index, summarise
-from replication_lab.report.index import Run
+from replication_lab.report.index import IndexedRun
 from replication_lab.report.summary import encode
 
 from tests.unit.synthetic import experiment, record
@@ -19,12 +19,16 @@ from tests.unit.valid_page import check
 
 
 @pytest.fixture(scope="module")
-def summaries() -> list[Run]:
+def summaries() -> list[IndexedRun]:
     """Return three runs of an experiment, one of drills, one that was never reported."""
     found = [encode(summarise(experiment(), record(rounds))) for rounds in (3, 4, 5)]
     drills = encode(summed_up(judge(evidence(), HISTORY)))
-    runs = [Run(f"2026112{at}-120000-semisync_wan", index.decode(one)) for at, one in enumerate(found)]
-    return [*runs, Run("20261124-120000-drill-galera", index.decode(drills)), Run("20261125-120000-killed", None)]
+    runs = [IndexedRun(f"2026112{at}-120000-semisync_wan", index.decode(one)) for at, one in enumerate(found)]
+    return [
+        *runs,
+        IndexedRun("20261124-120000-drill-galera", index.decode(drills)),
+        IndexedRun("20261125-120000-killed", None),
+    ]
 
 
 def test_the_page_lists_every_run_the_latest_first(summaries):
@@ -60,14 +64,14 @@ def test_runs_under_other_conditions_have_a_trend_of_their_own(summaries):
 
     other = msgspec.structs.replace(summaries[1].reported, conditions={"rtt": "40ms"})
 
-    assert list(index.trends([summaries[0], Run("20261130-120000-semisync_wan", other)])) == []
+    assert list(index.trends([summaries[0], IndexedRun("20261130-120000-semisync_wan", other)])) == []
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"kind": "experiment"}'])
 def test_a_summary_that_cannot_be_read_is_not_reported(text):
     """The run is listed all the same."""
     assert index.decode(text) is None
-    assert "not reported" in index.render([Run("x", index.decode(text))])
+    assert "not reported" in index.render([IndexedRun("x", index.decode(text))])
 
 
 def test_the_page_is_written_whenever_a_run_ends(fake_world, runs, brief):

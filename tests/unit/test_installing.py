@@ -7,11 +7,11 @@ import sys
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import installing
-from replication_lab.world.installing import Change
+from replication_lab.world.installing import HostChange
 
 from tests.terminal import typed_at_a_terminal
 
-CHANGE = Change("a thing", [["true"]], ["thing"], (("/etc/apt/thing", "a source"),), "the engine")
+CHANGE = HostChange("a thing", [["true"]], ["thing"], (("/etc/apt/thing", "a source"),), "the engine")
 # What a command does in a process of its own, so that it has a terminal of its own.
 PROGRAM = """
 from replication_lab.world import installing
@@ -107,7 +107,7 @@ def test_any_other_answer_beforehand_is_refused(monkeypatch):
 def test_what_is_added_is_recorded_before_it_is_added(kept, monkeypatch):
     """Also if the installation then fails; what was installed already is not recorded, nor anything twice."""
     monkeypatch.setattr(installing, "_is_installed", lambda name: name == "old")
-    change = Change("things", [["false"]], ["new", "old"], ((installing.TRIXIE_SOURCE, "a source"),))
+    change = HostChange("things", [["false"]], ["new", "old"], ((installing.TRIXIE_SOURCE, "a source"),))
     for _ in range(2):
         with pytest.raises(subprocess.CalledProcessError):
             installing.make(change)

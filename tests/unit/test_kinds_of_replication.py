@@ -13,13 +13,13 @@ from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.failover import Promoted
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue, drbd
-from replication_lab.world.drbd import Status
+from replication_lab.world.drbd import ResourceStatus
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
-from replication_lab.world.pacemaker import Cluster
+from replication_lab.world.pacemaker import PacemakerCluster
 
 from tests.fakes.parts import LabOfNames, let_the_server_answer
 
@@ -188,7 +188,7 @@ def test_a_member_is_whole_in_a_cluster_of_all(says, stands, seen):
     """Synced, Primary, and no member missing."""
     kind = redundancy.of(Lab("galera", node1=Server("node1", galera=says)))
 
-    assert isinstance(kind, cluster.Cluster)
+    assert isinstance(kind, cluster.GaleraCluster)
     assert (kind.stands("node1"), str(kind.look("node1"))) == (stands, seen)
 
 
@@ -196,16 +196,18 @@ def test_what_members_count_is_added_up():
     """Certification failures and aborts of all nodes."""
     lab = Lab("galera", **{name: Server(name, galera=member()) for name in ("node1", "node2", "node3")})
 
-    assert cluster.Cluster(lab).counted() == {"cert_failures": 3, "bf_aborts": 6}
+    assert cluster.GaleraCluster(lab).counted() == {"cert_failures": 3, "bf_aborts": 6}
 
 
-WHOLE = Status(connection="Connected", role="Primary", peer_role="Secondary", disk="UpToDate", peer_disk="UpToDate")
+WHOLE = ResourceStatus(
+    connection="Connected", role="Primary", peer_role="Secondary", disk="UpToDate", peer_disk="UpToDate"
+)
 
 
 class States:
     """The command in a machine that answers with /proc/drbd; with a status of None it has ended."""
 
-    def __init__(self, status: Status | None):
+    def __init__(self, status: ResourceStatus | None):
         self.status, self.has_ended = status, False
 
     def ask(self) -> str:
@@ -226,7 +228,7 @@ class States:
     [
         (WHOLE, "fake", True),
         (WHOLE, SILENCE, False),
-        (Status(connection="WFConnection", role="Primary", disk="UpToDate"), "fake", False),
+        (ResourceStatus(connection="WFConnection", role="Primary", disk="UpToDate"), "fake", False),
     ],
 )
 def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypatch, status, version, stands):
@@ -261,7 +263,7 @@ def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     monkeypatch.setattr(pacemaker, "online", lambda _, name: told.append(("online", name)))
     monkeypatch.setattr(pacemaker, "wait_until_whole", lambda _: told.append("whole"))
     monkeypatch.setattr(
-        Cluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
+        PacemakerCluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )
     lab: Any = Lab("drbd-ha")
     lab.state_of = lambda name: ("exited", 1) if name == "node1" else ("running", 0)

@@ -9,7 +9,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.option_file import Option, StartOptions
 from replication_lab.model.question.lab_options import by_node, options_by_node
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import State
+from replication_lab.world.docker.lab import LabState
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.world import FakeWorld
@@ -62,10 +62,10 @@ def test_a_node_has_one_file(given, refused):
 
 def test_the_state_of_a_lab_holds_its_options():
     """`lab show` reads them there; a state of an earlier version has none."""
-    state = State("semisync", "mariadb", [], {}, {"source": [Option("sync_binlog", "0", "a.cnf line 2")]})
+    state = LabState("semisync", "mariadb", [], {}, {"source": [Option("sync_binlog", "0", "a.cnf line 2")]})
 
-    assert json.decode(json.encode(state), type=State) == state
-    assert json.decode(b'{"topology": "a", "engine": "b", "proofs": [], "toxics": {}}', type=State).options == {}
+    assert json.decode(json.encode(state), type=LabState) == state
+    assert json.decode(b'{"topology": "a", "engine": "b", "proofs": [], "toxics": {}}', type=LabState).options == {}
 
 
 def test_options_that_are_no_longer_in_force_are_shown(monkeypatch):
@@ -73,7 +73,7 @@ def test_options_that_are_no_longer_in_force_are_shown(monkeypatch):
     lab = FakeLab(FakeWorld(), catalogue.topology("semisync"), "mariadb")
     wanted = {"source": StartOptions(None, {"sync_binlog": "5"})}
     options = {node: each.options for node, each in wanted.items()}
-    monkeypatch.setattr(lab, "state", lambda: State("semisync", "mariadb", [], {}, options), raising=False)
+    monkeypatch.setattr(lab, "state", lambda: LabState("semisync", "mariadb", [], {}, options), raising=False)
     start_options.start_with(lab, wanted)
 
     assert [(one.what, one.ok) for one in start_options.current(lab)] == [("source has sync_binlog=5", True)]

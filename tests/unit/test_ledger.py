@@ -7,11 +7,11 @@ import pytest
 from replication_lab.model.drill.history import Outcome, parse
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world import clock
-from replication_lab.world.mysql.client import Answer, Client
+from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
 
-OK = Answer(Outcome.ACKNOWLEDGED)
+OK = TransactionAnswer(Outcome.ACKNOWLEDGED)
 
 
 class Scripted:
@@ -51,7 +51,7 @@ def written(monkeypatch):
 
 def test_each_answer_is_written_down_as_it_was(written):
     """Acknowledged, failed and unknown, with the error's number."""
-    told = [OK, Answer(Outcome.FAILED, 1047, "not ready"), Answer(Outcome.UNKNOWN, 2013, "lost")]
+    told = [OK, TransactionAnswer(Outcome.FAILED, 1047, "not ready"), TransactionAnswer(Outcome.UNKNOWN, 2013, "lost")]
     attempts, _, _ = written(told)
 
     assert [(one.outcome, one.code) for one in attempts[:3]] == [
@@ -73,7 +73,12 @@ def test_a_statement_is_written_down_before_it_is_sent_and_its_end_before_the_ne
 
 def test_clients_go_on_after_losing_their_connection(written):
     """They wait between tries, and not after a conflict, which is to be tried again at once."""
-    told = [Answer(Outcome.UNKNOWN, 2013), Answer(Outcome.FAILED, 2003), Answer(Outcome.FAILED, 1213), OK]
+    told = [
+        TransactionAnswer(Outcome.UNKNOWN, 2013),
+        TransactionAnswer(Outcome.FAILED, 2003),
+        TransactionAnswer(Outcome.FAILED, 1213),
+        OK,
+    ]
     attempts, client, pauses = written(told)
 
     assert len(attempts) >= 4 and attempts[3].acknowledged
@@ -93,7 +98,7 @@ def test_clients_think_only_where_they_are_asked_to(monkeypatch):
     """After an acknowledged statement; a refused client waits anyway."""
     pauses = []
     monkeypatch.setattr(clock, "pause", lambda seconds, unless=None: pauses.append(seconds))
-    client = Scripted([], [OK, Answer(Outcome.FAILED, 1047)])
+    client = Scripted([], [OK, TransactionAnswer(Outcome.FAILED, 1047)])
     with Ledger({"node1": 1}, think_ms=5).writing(lambda node: client, lambda line: None):
         assert client.done.wait(5)
 
@@ -215,7 +220,7 @@ def client(monkeypatch):
             return found
 
         monkeypatch.setattr(server, "_connected", connected)
-        return Client(lambda: server)
+        return ApplicationClient(lambda: server)
 
     return make
 
@@ -231,7 +236,7 @@ def test_a_statement_whose_answer_was_lost_is_unknown(client):
     lost, fresh = Connection("INSERT", mysql_error(2013)), Connection()
     one = client(lost, fresh)
 
-    assert one.transact(["INSERT"]) == Answer(Outcome.UNKNOWN, 2013, "(2013, 'as told')")
+    assert one.transact(["INSERT"]) == TransactionAnswer(Outcome.UNKNOWN, 2013, "(2013, 'as told')")
     assert lost.closed
     assert one.transact(["INSERT"]).outcome is Outcome.ACKNOWLEDGED
 

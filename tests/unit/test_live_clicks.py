@@ -5,7 +5,7 @@ from replication_lab.live.clicked import Clicked, drill_of
 from replication_lab.live.happened import Happenings
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
 from replication_lab.runner import drill_set
 
 LINK = "source-replica"
@@ -101,7 +101,7 @@ def tally():
             row = client * 1_000_000_000 + number
             tally.write(encode(Invoked(row, client, "source", number, "")))
             kind = {"A": Outcome.ACKNOWLEDGED, "F": Outcome.FAILED, "U": Outcome.UNKNOWN}[outcome]
-            tally.write(encode(Ended(row, number + 0.085, kind)))
+            tally.write(encode(StatementEnd(row, number + 0.085, kind)))
     tally.write(encode(Invoked(1_000_000_004, 1, "source", 9, "")))
     return tally
 

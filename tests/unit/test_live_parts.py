@@ -16,13 +16,13 @@ from replication_lab.live.route import Route, RoutedClient
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.evidence import View
-from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
-from replication_lab.model.live.view import ActOnNode, Link
+from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
+from replication_lab.model.live.view import ActOnNode, ViewedLink
 from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, lock
-from replication_lab.world.mysql.client import Answer
+from replication_lab.world.mysql.client import TransactionAnswer
 
 from tests.fakes.lab import FakeLab
 
@@ -176,7 +176,7 @@ def test_a_client_follows_a_promotion_with_its_next_transaction():
     class Connection:
         def transact(self, statements):
             told.append("transact")
-            return Answer(Outcome.ACKNOWLEDGED)
+            return TransactionAnswer(Outcome.ACKNOWLEDGED)
 
         def close(self):
             told.append("close")
@@ -201,7 +201,7 @@ def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
         def transact(self, _statements):
             # The third one takes two seconds.
             now[0] += took.pop(0) if took else 0.0
-            return Answer(Outcome.ACKNOWLEDGED)
+            return TransactionAnswer(Outcome.ACKNOWLEDGED)
 
         def close(self):
             pass
@@ -227,19 +227,19 @@ def sampled(lab, monkeypatch):
     monkeypatch.setattr(lab, "states", lambda: dict(states), raising=False)
     monkeypatch.setattr(type(lab), "another", lambda self: self, raising=False)
     monkeypatch.setattr(
-        session.Session,
+        session.ViewSession,
         "_control_of",
         lambda _self, link: SimpleNamespace(
             watch=SimpleNamespace(round_trip_ms=85.0),
             was="none",
-            view=lambda carries: Link(
+            view=lambda carries: ViewedLink(
                 name=link.name, source="source", target="replica", asked="none", was="none", carries=carries
             ),
         ),
     )
     monkeypatch.setattr(session.disks, "by_node", lambda _: {})
     monkeypatch.setattr(type(replication.of(lab)), "written_at", lambda _: "source")
-    view = session.Session(lab, 4, 400.0, lambda _: None, "1")
+    view = session.ViewSession(lab, 4, 400.0, lambda _: None, "1")
     for watch in view.sampler.watches.values():
         watch._seen = Seen(View("semi-sync ON" if watch.name == "source" else "replicating"), clock.timer())
     view._tick()
@@ -265,7 +265,7 @@ def test_commits_have_waited_since_the_last_one(lab, monkeypatch):
     view, _ = sampled(lab, monkeypatch)
     now = clock.timer()
     view.tally.write(encode(Invoked(1, 1, "source", 0.1, "")))
-    view.tally.write(encode(Ended(1, 0.2, Outcome.ACKNOWLEDGED, 0, "")))
+    view.tally.write(encode(StatementEnd(1, 0.2, Outcome.ACKNOWLEDGED, 0, "")))
     monkeypatch.setattr(clock, "timer", lambda: now + 0.9)
     view._tick()
     assert "two nodes" in view.state().explain[0]
@@ -287,11 +287,11 @@ def test_the_ledger_is_compared_when_clients_write_to_another_node():
         sampler=SimpleNamespace(sample=lambda: None),
         show=lambda: SimpleNamespace(nodes=[]),
     )
-    session.Session._tick(view)
+    session.ViewSession._tick(view)
     assert told == []
     view._route.node = "replica"
-    session.Session._tick(view)
-    session.Session._tick(view)
+    session.ViewSession._tick(view)
+    session.ViewSession._tick(view)
 
     assert told == [1] and view._notes == ["Clients write to replica instead of source."]
 

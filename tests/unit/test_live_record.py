@@ -6,7 +6,7 @@ from replication_lab import runs as running
 from replication_lab.live.recorder import Recorder
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.event import End
-from replication_lab.model.drill.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.live.record import Acted, Second
 from replication_lab.world import journal
 
@@ -32,7 +32,7 @@ def record_of(recorder, seconds=3):
     lab, tally = FakeLive(), recorder._tally
     folder = recorder.begin(0.0, 4, 400.0)
     tally.write(encode(Invoked(1, 1, "source", 0.1, "")))
-    tally.write(encode(Ended(1, 0.2, Outcome.ACKNOWLEDGED)))
+    tally.write(encode(StatementEnd(1, 0.2, Outcome.ACKNOWLEDGED)))
     for number in range(seconds):
         if number == 1:
             lab.change_link(LINK, "200ms")

@@ -16,7 +16,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import netem, packet_ability, senders
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.namespace import Beside, Guest, Refused
-from replication_lab.world.docker.netem import Effect, Sender, Told, parsed, words
+from replication_lab.world.docker.netem import NetemEffect, Sender, Told, parsed, words
 
 TWICE = ToxicBody("duplicate=2%-duplicate-up", PACKET_DUPLICATE, "upstream", {"percent": 2})
 LATE = ToxicBody("reorder=5%-reorder-up", PACKET_REORDER, "upstream", {"percent": 5})
@@ -47,7 +47,7 @@ BOTH = {"delay": {"delay": 0.01}, "reorder": {"reorder": 0.95}, "duplicate": {"d
 
 def shown(found: list[dict], into: list[dict], before: list[dict], band: int = 2) -> str:
     """Return what `show` prints of two effects on one device."""
-    lines = [Effect(band, "a-b", each).line() for each in (TWICE, LATE)]
+    lines = [NetemEffect(band, "a-b", each).line() for each in (TWICE, LATE)]
     return "\n".join([*lines, "device eth0", *map(json.dumps, (before, into, found))])
 
 
@@ -165,7 +165,7 @@ def test_an_effect_replaces_the_one_of_its_kind():
 
 def test_another_link_gets_a_band_of_its_own():
     """There are 15; the next one is refused."""
-    full = "\n".join(Effect(band, f"l{band}", TWICE).line() for band in range(2, 17))
+    full = "\n".join(NetemEffect(band, f"l{band}", TWICE).line() for band in range(2, 17))
 
     sender = a_sender(full.splitlines()[0])
     sender.put(LATE)
@@ -174,7 +174,7 @@ def test_another_link_gets_a_band_of_its_own():
 
 def test_more_links_than_bands_are_refused(refused):
     """The kernel's queue has 16 bands, and the first is for all other packets."""
-    full = "\n".join(Effect(band, f"l{band}", TWICE).line() for band in range(2, 17))
+    full = "\n".join(NetemEffect(band, f"l{band}", TWICE).line() for band in range(2, 17))
 
     assert "15 directions of links already" in refused(a_sender(full).put, LATE).found
 
@@ -193,7 +193,7 @@ def test_each_step_of_the_script_names_what_it_needs():
     """The text that the error is made from."""
     for feature in ("SCH_NETEM", "SCH_PRIO", "SCH_INGRESS", "CLS_U32", "CLS_U32_PERF"):
         assert re.search(rf"lacks '.*\(CONFIG_(NET_)?{feature}\)'", netem.STEPS)
-    assert words([Effect(2, "a", LATE)]) == "delay 10ms reorder 95%"
+    assert words([NetemEffect(2, "a", LATE)]) == "delay 10ms reorder 95%"
 
 
 # --- where ------------------------------------------------------------------------------------------------------------

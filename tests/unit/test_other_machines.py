@@ -170,7 +170,7 @@ def test_figures_are_kept_in_doubt_and_measured_once(choice, counts):
         run=run, _measure=lambda *_: msgspec.structs.replace(record(1).measurements[0], noise=unknown)
     )
 
-    assert session.Session.measure_quietly(measured, None, 1) is counts
+    assert session.EngineSession.measure_quietly(measured, None, 1) is counts
     assert [each.noise.accepted for each in written] == [counts]
 
 

@@ -21,7 +21,7 @@ from replication_lab.world.docker import engine
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.namespace import impossible
 from replication_lab.world.docker.packet_ability import refuse_unable
-from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule, parsed, put_script
+from replication_lab.world.docker.packet_loss import LossChain, PacketRules, Ports, parsed, put_script
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
 
@@ -122,8 +122,8 @@ def test_the_interval_is_that_of_the_binomial_distribution():
 def test_the_kernels_rules_are_read_with_their_counters():
     """What came in is dropped by chance; of what went out, what was marked counts only when it was dropped."""
     assert parsed(KERNEL) == {
-        "LAB-IN-21002": Rule(UP, Packets(8204, 179), complete=True),
-        "LAB-OUT-21002": Rule(DOWN, Packets(8341, 140), complete=True),
+        "LAB-IN-21002": LossChain(UP, Packets(8204, 179), complete=True),
+        "LAB-OUT-21002": LossChain(DOWN, Packets(8341, 140), complete=True),
     }
     assert parsed("") == {}
 
@@ -199,14 +199,14 @@ class FakeRules(PacketRules):
     """The rules of a kernel as a dict."""
 
     def __init__(self):
-        self.rules: dict[str, Rule] = {}
+        self.rules: dict[str, LossChain] = {}
         self.sent: list[int] = []
 
     def read(self):
         return self.rules
 
     def put(self, body, ports):
-        self.rules |= {chain: Rule(body, Packets(10, 1), complete=True) for chain in ports.chains}
+        self.rules |= {chain: LossChain(body, Packets(10, 1), complete=True) for chain in ports.chains}
 
     def remove(self, ports):
         self.rules = {chain: rule for chain, rule in self.rules.items() if chain not in ports.chains}
@@ -255,7 +255,7 @@ def test_a_loss_that_lacks_one_of_its_rules_is_not_on_the_link(link, rules, part
     """Removed, damaged, or replaced by another condition's."""
     link.add(UP)
     body = replace(UP, name="other") if part == "another" else UP
-    rules.rules["LAB-OUT-21009"] = Rule(body, Packets(10, 1), complete=part != "incomplete")
+    rules.rules["LAB-OUT-21009"] = LossChain(body, Packets(10, 1), complete=part != "incomplete")
     if part == "missing":
         del rules.rules["LAB-OUT-21009"]
 

@@ -33,7 +33,7 @@ def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SY
     """Return the proofs of a load of ten commits by their result, when `meanwhile` happens after the fifth."""
     source, replica = lab.node("source").server(), lab.node("replica").server()
     SemiSync(source).set(wanted == "semisync", wait_point)
-    watch = semisync.Watch(source, [replica], wanted, wait_point, path)
+    watch = semisync.SemiSyncWatch(source, [replica], wanted, wait_point, path)
     for number in range(10):
         if number == 5:
             meanwhile()
@@ -123,7 +123,7 @@ def test_a_replica_that_should_be_away_is_seen(lab):
 
 def test_fewer_commits_acknowledged_than_made_are_seen(lab):
     """Ten acknowledgements do not prove eleven commits."""
-    watch = semisync.Watch(
+    watch = semisync.SemiSyncWatch(
         lab.node("source").server(), [lab.node("replica").server()], "semisync", "AFTER_SYNC", "proxy"
     )
     SemiSync(lab.node("source").server()).set(True, "AFTER_SYNC")
@@ -136,7 +136,7 @@ def test_fewer_commits_acknowledged_than_made_are_seen(lab):
 def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
     """Counters may be right while a commit waited for nothing: its latency tells."""
     source, replica = lab.node("source").server(), lab.node("replica").server()
-    watch = semisync.Watch(source, [replica], "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
+    watch = semisync.SemiSyncWatch(source, [replica], "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
 
     assert [watch.proofs(0, fastest_ms=ms)[-1].ok for ms in (86.0, 40.0)] == [True, False]
 
@@ -147,7 +147,7 @@ def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world
     lab = FakeLab(fake_world(), catalogue.topology("semisync"), engine)
     source = lab.node("source").server()
     SemiSync(source).set(True, "AFTER_SYNC")
-    watch = semisync.Watch(source, [lab.node("replica").server()], "semisync", "AFTER_SYNC", "proxy", clients=4)
+    watch = semisync.SemiSyncWatch(source, [lab.node("replica").server()], "semisync", "AFTER_SYNC", "proxy", clients=4)
     source.semisync = replace(source.semisync, acknowledged=least)
     assert watch.proofs(10)[0].ok
     source.semisync = replace(source.semisync, acknowledged=least - 1)
@@ -178,7 +178,7 @@ def cluster(fake_world) -> FakeLab:
 
 def group_proofs(cluster, meanwhile=lambda: None, commits=10, fastest_ms=None, **expected) -> set[str]:
     """Return the failed proofs of a load of ten commits, when `meanwhile` happens after the fifth."""
-    watch = galera.Watch(list(cluster.servers.values()), **expected)
+    watch = galera.GaleraWatch(list(cluster.servers.values()), **expected)
     for number in range(10):
         if number == 5:
             meanwhile()

@@ -18,7 +18,7 @@ from replication_lab.pytest_plugin import session as session_module
 from replication_lab.pytest_plugin.answers import Answer
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
-from replication_lab.pytest_plugin.session import Session
+from replication_lab.pytest_plugin.session import LabSession
 from replication_lab.report import wording
 from replication_lab.report.rows import NotJudgedRow
 from replication_lab.world import catalogue, places
@@ -225,7 +225,7 @@ def test_a_fault_that_a_test_leaves_is_kept_for_the_end_of_the_test(monkeypatch)
 def test_each_fault_that_a_test_left_is_recovered_although_one_was_not_proved(pytestconfig):
     """The next test gets a lab without any of them, and the error is told."""
     first, second = FakeFault(), FakeFault()
-    session = Session(pytestconfig)
+    session = LabSession(pytestconfig)
     session._left = [Acting(first, "fail"), Acting(second, "fail")]
     second.gone = False
 
@@ -238,9 +238,9 @@ def test_each_fault_that_a_test_left_is_recovered_although_one_was_not_proved(py
 def test_a_fault_left_on_a_lab_of_the_test_s_own_is_proved_before_the_lab_is_removed(pytestconfig, monkeypatch):
     """Without that, a fault that ended early would not be noticed."""
     monkeypatch.setattr(session_module, "remove", lambda _lab: None)
-    monkeypatch.setattr(Session, "start", lambda *_args, **_asked: None)
+    monkeypatch.setattr(LabSession, "start", lambda *_args, **_asked: None)
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (call)")
-    session, fault = Session(pytestconfig), FakeFault()
+    session, fault = LabSession(pytestconfig), FakeFault()
 
     with session.labs(SimpleNamespace(stash={}), "") as start:
         start("single").injected(fault)
@@ -255,7 +255,7 @@ def test_an_error_in_a_test_names_the_command_as_it_is_typed(pytestconfig, monke
     """An installed package has no launcher."""
     monkeypatch.setattr(places, "INSTALLED", installed)
     error = LabError("what is wrong", "what is right", "./lab up --help")
-    stash = {pytest_plugin.SESSION: Session(pytestconfig)}
+    stash = {pytest_plugin.SESSION: LabSession(pytestconfig)}
     item = SimpleNamespace(config=SimpleNamespace(stash=stash))
     next(pytest_plugin.pytest_runtest_makereport(item, SimpleNamespace(excinfo=SimpleNamespace(value=error))))
 

@@ -8,7 +8,7 @@ from replication_lab.model.core.event import Doubt, End
 from replication_lab.model.core.lines import Lines
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.record.record import Record, Run, encode
+from replication_lab.model.record.record import Record, RunOpening, encode
 
 from tests.unit import synthetic
 from tests.unit.synthetic import measurement, run, toxic
@@ -148,7 +148,7 @@ def test_a_longer_record_leaves_the_shorter_as_it_was():
     longer = short.plus(End(why="decided"))
 
     assert (len(short.events), len(longer.events)) == (1, 2)
-    assert isinstance(longer.run, Run)
+    assert isinstance(longer.run, RunOpening)
 
 
 @pytest.mark.parametrize(

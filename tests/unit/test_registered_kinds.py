@@ -9,7 +9,7 @@ from replication_lab.lab import up
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.replication import abilities, pacemaker
-from replication_lab.replication.galera import Cluster
+from replication_lab.replication.galera import GaleraCluster
 from replication_lab.replication.kind import KINDS, register
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue, vm
@@ -65,7 +65,7 @@ def test_two_kinds_of_the_same_replication_are_refused(refused):
     error = refused(register("galera"), Followers)
 
     assert "galera" in error.found and "source_replica" in error.found
-    assert replication.kind_of(catalogue.topology("galera")) is Cluster
+    assert replication.kind_of(catalogue.topology("galera")) is GaleraCluster
 
 
 def test_a_kind_says_which_images_it_needs():
@@ -86,7 +86,7 @@ def test_a_kind_says_which_images_it_needs():
         (abilities.ComparesDisks, {"drbd", "drbd-ha"}),
         (abilities.ReportsReturns, {"galera", "galera-2", "group"}),
         (
-            abilities.Counts,
+            abilities.CountsEvents,
             {"async", "chain", "fanout", "raid", "semisync", "semisync-3", "galera", "galera-2"},
         ),
     ],

@@ -7,7 +7,7 @@ from replication_lab.lab import attach
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import attachments, compose_call, leftovers
-from replication_lab.world.docker.attachments import Kept
+from replication_lab.world.docker.attachments import KeptAttachment
 
 from tests.unit.attached_projects import attachment
 
@@ -29,7 +29,7 @@ def shop(monkeypatch, tmp_path):
     monkeypatch.setattr(compose_call, "containers", lambda _project: found.containers)
     monkeypatch.setattr(compose_call, "up", up)
     monkeypatch.setattr(attachments, "remove_added", lambda project: found.done.append(f"removed from {project}"))
-    attachments.write(attached, "1-2", Kept({"TAG": "7", "UNSET": None}, {"db": ("root", "secret")}), {})
+    attachments.write(attached, "1-2", KeptAttachment({"TAG": "7", "UNSET": None}, {"db": ("root", "secret")}), {})
     return found
 
 

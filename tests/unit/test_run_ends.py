@@ -14,7 +14,7 @@ from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.report import terminal
 from replication_lab.runner.rounds import _time_left
-from replication_lab.runner.session import Session
+from replication_lab.runner.session import EngineSession
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
@@ -54,7 +54,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
     def interrupt(_session):
         raise KeyboardInterrupt("SIGINT")
 
-    monkeypatch.setattr(Session, "compare_copies", interrupt)
+    monkeypatch.setattr(EngineSession, "compare_copies", interrupt)
     summary, record, _ = ran(tiny())
 
     assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
@@ -63,7 +63,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
 
 def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monkeypatch):
     """Verdicts that were there by then are no reason to let a test of them pass, nor to go on with other tests."""
-    monkeypatch.setattr(Session, "compare_copies", troubles.interrupt)
+    monkeypatch.setattr(EngineSession, "compare_copies", troubles.interrupt)
     monkeypatch.setattr(running, "World", fake_world)
     monkeypatch.setattr(experiments, "load", lambda *_: tiny())
 

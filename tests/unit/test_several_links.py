@@ -4,16 +4,18 @@ import pytest
 from msgspec import structs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.experiment import Case, Preset
-from replication_lab.model.record.measurement import Fault, Spread
+from replication_lab.model.record.measurement import SeenToxic, Spread
 from replication_lab.runner.session import all_at_once, trips
 
 from tests.fakes.link import FakeLink
 from tests.unit.synthetic_runs import tiny
 
 
-def fault(link, low, middle, asked=85.0, unit="ms") -> Fault:
+def fault(link, low, middle, asked=85.0, unit="ms") -> SeenToxic:
     """Return a toxic whose shortest round trip was `low` and whose median was `middle`."""
-    return Fault(link=link, toxic="x", unit=unit, asked=asked, during=Spread(low, middle, middle + 9, 20), seen=True)
+    return SeenToxic(
+        link=link, toxic="x", unit=unit, asked=asked, during=Spread(low, middle, middle + 9, 20), seen=True
+    )
 
 
 def test_links_of_one_length_have_a_common_round_trip():

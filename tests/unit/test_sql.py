@@ -193,7 +193,7 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
     def gone(**_options):
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
-    monkeypatch.setattr(tls, "Connection", gone)
+    monkeypatch.setattr(tls, "TlsConnection", gone)
     server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], PASSWORDS)
 
     assert "Can't connect" in refused(server.version).found
@@ -219,7 +219,7 @@ def test_a_server_is_asked_for_as_long_as_its_answer_may_take(monkeypatch, refus
         given.append(options["read_timeout"])
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
-    monkeypatch.setattr(tls, "Connection", gone)
+    monkeypatch.setattr(tls, "TlsConnection", gone)
     server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], PASSWORDS)
     refused(server.within(2).version)
     refused(server.version)
@@ -299,7 +299,7 @@ def test_an_applications_account_is_no_administrators(dialled, monkeypatch):
     """The same server, another user with another password."""
     server, _ = dialled()
     asked = []
-    monkeypatch.setattr(tls, "Connection", lambda **options: asked.append((options["user"], options["password"])))
+    monkeypatch.setattr(tls, "TlsConnection", lambda **options: asked.append((options["user"], options["password"])))
     server.connect()
     server.as_application().connect()
 

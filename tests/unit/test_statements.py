@@ -70,7 +70,7 @@ def dialled(monkeypatch):
             wires.append(Wire(sent, left))
             return wires[-1]
 
-        monkeypatch.setattr(tls, "Connection", connect)
+        monkeypatch.setattr(tls, "TlsConnection", connect)
         return Server("source", ("127.0.0.1", 1), dialects()["mariadb"], {"root": "secret"}), sent, wires
 
     return make
@@ -176,7 +176,7 @@ def test_a_server_that_cannot_be_reached_was_sent_nothing(dialled, monkeypatch):
         raise pymysql.err.OperationalError(2003, "Can't connect to server")
 
     server, sent, _ = dialled()
-    monkeypatch.setattr(tls, "Connection", gone)
+    monkeypatch.setattr(tls, "TlsConnection", gone)
     with pytest.raises(LabError) as found:
         server.execute(INSERT)
 
@@ -194,7 +194,7 @@ def test_an_error_of_a_socket_has_no_number_of_a_server():
 def pair_of_sockets():
     """Yield a connection of the library on one end of a pair of sockets, and the other end."""
     near, far = socket.socketpair()
-    connection = tls.Connection(defer_connect=True)
+    connection = tls.TlsConnection(defer_connect=True)
     vars(connection).update(_sock=near, _rfile=near.makefile("rb"), _current_timeout=None)
     yield connection, far
     near.close()

@@ -19,7 +19,7 @@ from replication_lab.model.core.statistics import (
 )
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.quantities import throughput
-from replication_lab.model.experiment.relations import Finding
+from replication_lab.model.experiment.relations import RelationFinding
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from scipy.special import bdtrc
@@ -139,7 +139,7 @@ def _sequential_verdict(ratios, plan: Plan) -> Verdict:
     return finding.verdict
 
 
-def _decided(ratios, plan: Plan) -> Finding:
+def _decided(ratios, plan: Plan) -> RelationFinding:
     taken = [
         Measurement(engine="e", round=n, case=case, figures={"throughput": rate})
         for n, ratio in enumerate(ratios)

@@ -302,10 +302,10 @@ def test_the_unit_tests_cannot_reach_the_world(use):
     import time
 
     from replication_lab.world.docker import engine
-    from replication_lab.world.docker.client import Client
+    from replication_lab.world.docker.client import EngineClient
 
     reach = {
-        "docker": Client.from_env,
+        "docker": EngineClient.from_env,
         "socket": lambda: socket.create_connection(("127.0.0.1", 9), timeout=1),
         "sleep": lambda: time.sleep(0),
         "root": lambda: engine.run_as_root(["true"]),

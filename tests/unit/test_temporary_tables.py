@@ -6,7 +6,7 @@ import pytest
 from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.experiment.experiment import Comparison
+from replication_lab.model.experiment.experiment import ComparisonTable
 from replication_lab.report import wording
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world import catalogue
@@ -124,7 +124,7 @@ def test_an_engine_that_was_not_measured_has_no_cell():
 
 def test_a_table_of_unknown_cases_is_refused(refused):
     """The table can only show what is measured."""
-    table = Comparison("t", "average_ms", "min_ms", "max_ms", {"Aria": {"sort_2": "sort_2-aria"}})
+    table = ComparisonTable("t", "average_ms", "min_ms", "max_ms", {"Aria": {"sort_2": "sort_2-aria"}})
 
     assert "sort_2-aria" in refused(replace, KNOWN, comparison=table).found
 

@@ -7,7 +7,7 @@ from replication_lab.world.mysql import tls
 
 def test_connections_share_one_context_that_verifies_nothing():
     """A context of PyMySQL's own reads all authorities of the machine, for each connection."""
-    one, other = (vars(tls.Connection(defer_connect=True))["ctx"] for _ in range(2))
+    one, other = (vars(tls.TlsConnection(defer_connect=True))["ctx"] for _ in range(2))
 
     assert one is other
     assert not one.get_ca_certs()
@@ -16,9 +16,9 @@ def test_connections_share_one_context_that_verifies_nothing():
 
 def test_a_server_without_tls_is_not_refused():
     """TLS is used where the server has it."""
-    assert not vars(tls.Connection(defer_connect=True))["_ssl_required"]
+    assert not vars(tls.TlsConnection(defer_connect=True))["_ssl_required"]
 
 
 def test_a_connection_without_tls_has_no_context():
     """The clients of a load do without."""
-    assert not tls.Connection(defer_connect=True, ssl_disabled=True).ssl
+    assert not tls.TlsConnection(defer_connect=True, ssl_disabled=True).ssl

@@ -128,10 +128,10 @@ def test_a_project_is_not_attached_or_detached_by_two(other, engine, monkeypatch
     engine()
     monkeypatch.setattr(attach.images, "ensure", lambda _names: None)
     other("shop")
-    plan = attach.Plan(attachment(), {}, attachments.Kept(), [])
+    plan = attach.AttachPlan(attachment(), {}, attachments.KeptAttachment(), [])
     assert "shop is in use by `lab up async`" in refused(attach.attach, plan, "none", lambda _line: None).found
 
-    attachments.write(attachment(), dead(), attachments.Kept(), {})
+    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
     assert "shop is in use by `lab up async`" in refused(attach.detach, "shop", lambda _line: None).found
     assert attachments.kept("shop")
 
@@ -152,7 +152,7 @@ def test_an_attachment_that_another_command_has_made_meanwhile_is_not_restored(o
     """It was left behind when it was looked for; since then the project was restored and attached again."""
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
-    attachments.write(attachment(), "the next owner", attachments.Kept(), {})
+    attachments.write(attachment(), "the next owner", attachments.KeptAttachment(), {})
     attachments.restore("shop", dead())
     assert restored == []
 

@@ -49,7 +49,7 @@ def engine(monkeypatch, tmp_path):
 def attached(project_, owner):
     """Return the Toxiproxy of an attached project, and keep its file."""
     plan = attachment(consumers=[])
-    attachments.write(plan, owner, attachments.Kept(), {})
+    attachments.write(plan, owner, attachments.KeptAttachment(), {})
     (lab_files.FOLDER / f"{project_}.json").write_text("{}")
     given = {attachments.LABEL: project_, attachments.OWNER: owner, labels.HASH: "1"}
     return Thing(project_, None, "lab-toxiproxy", labels=given)

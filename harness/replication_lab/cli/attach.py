@@ -10,7 +10,7 @@ from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import attach as attaching
 from replication_lab.lab import status as views
-from replication_lab.lab.attach_plan import AskedAttachment, Plan, plan, warnings
+from replication_lab.lab.attach_plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.lab.up import known_toxic
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import parse_link
@@ -114,7 +114,7 @@ def at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _ask(found: Plan, yes: bool) -> None:
+def _ask(found: AttachPlan, yes: bool) -> None:
     """Say what will happen, and go on only if the user agrees."""
     for line in warnings(found):
         tell(line)

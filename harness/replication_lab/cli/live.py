@@ -18,10 +18,10 @@ from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json, of_engine, of_image, of_lab, server_of
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
-from replication_lab.live.session import Session, viewing
+from replication_lab.live.session import ViewSession, viewing
 from replication_lab.live.viewed import Shown
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.live.view import Gone, State
+from replication_lab.model.live.view import Gone, ViewedState
 from replication_lab.world import catalogue, places
 
 LIBRARIES = ("starlette", "uvicorn")
@@ -68,7 +68,7 @@ def _session(
     rate: float,
     engine: tuple[str, ...],
     image: tuple[str, ...],
-) -> Iterator[Session]:
+) -> Iterator[ViewSession]:
     """View a lab within the block."""
     server = server_of(topology or USUAL, engine, image) if engine or image else None
     with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
@@ -154,7 +154,7 @@ def metrics(*, port: int, json_: bool, **of_view: Any) -> None:
             session.wait()
 
 
-def _states(session: Session, seconds: float | None) -> Iterator[State]:
+def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState]:
     """Yield each second's state until the lab is removed, or for so many seconds."""
     shown: queue.SimpleQueue[Shown] = queue.SimpleQueue()
     end, last = session.subscribe(shown.put), -1.0

@@ -4,12 +4,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.live.view import Hello, Level, Link, Node, State
+from replication_lab.model.live.view import Hello, Level, ViewedLink, ViewedNode, ViewedState
 
 COLOURS = {Level.GOOD: "green", Level.WARN: "yellow", Level.BAD: "red", Level.UNKNOWN: "dim"}
 
 
-def line(state: State) -> str:
+def line(state: ViewedState) -> str:
     """Return the sample in one line."""
     sample = state.sample
     states = ", ".join(f"{band.track} {band.state or 'unknown'}" for band in sample.bands)
@@ -18,7 +18,7 @@ def line(state: State) -> str:
     return f"{sample.at:7.1f} s  {rate}{states}{f'; {trips}' if trips else ''}"
 
 
-def screen(hello: Hello, state: State) -> RenderableType:
+def screen(hello: Hello, state: ViewedState) -> RenderableType:
     """Return the whole view."""
     head = Text(f"{hello.lab}  {hello.topology}  {hello.engine}  {state.at:.0f} s", style="bold")
     parts: list[RenderableType] = [head, _nodes(state), *([_links(state)] if state.links else [])]
@@ -29,7 +29,7 @@ def screen(hello: Hello, state: State) -> RenderableType:
     return Group(*parts, *(Text(sentence) for sentence in state.explain))
 
 
-def _nodes(state: State) -> Table:
+def _nodes(state: ViewedState) -> Table:
     table = _table("node", "role", "container", "state", "lag")
     for node in state.nodes:
         name = Text(f"{node.name}{' ←' if node.writes_here else ''}")
@@ -37,27 +37,27 @@ def _nodes(state: State) -> Table:
     return table
 
 
-def _lag(node: Node) -> str:
+def _lag(node: ViewedNode) -> str:
     seconds = "" if node.lag_s is None else f"{node.lag_s:g} s"
     return seconds + ("" if node.behind is None else f", {node.behind} behind").removeprefix(
         ", " if not seconds else ""
     )
 
 
-def _links(state: State) -> Table:
+def _links(state: ViewedState) -> Table:
     table = _table("link", "requested", "measured", "")
     for link in state.links:
         table.add_row(link.name, link.asked, f"{_number(link.measured_ms)} ms", _seen(link))
     return table
 
 
-def _seen(link: Link) -> Text:
+def _seen(link: ViewedLink) -> Text:
     if link.seen is None:
         return Text("being verified", style="dim")
     return Text("verified", style="green") if link.seen else Text(f"NO EFFECT SEEN: {link.says}", style="red")
 
 
-def _load(state: State) -> Text:
+def _load(state: ViewedState) -> Text:
     sample, latency = state.sample, state.sample.latency
     said = f"{state.load.clients} clients: {_number(sample.commits_per_s)} commits/s, law {_number(sample.law_per_s)}"
     if latency:
@@ -65,7 +65,7 @@ def _load(state: State) -> Text:
     return Text(f"{said}; {_number(sample.errors_per_s)} errors/s")
 
 
-def _ledger(state: State) -> Text:
+def _ledger(state: ViewedState) -> Text:
     ledger = state.ledger
     lost = "not checked" if ledger.lost is None else f"{ledger.lost} at {ledger.checked_at or 0:.0f} s"
     counts = f"sent {ledger.sent}, acknowledged {ledger.acknowledged}, failed {ledger.failed}, unknown {ledger.unknown}"

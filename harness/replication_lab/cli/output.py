@@ -16,13 +16,13 @@ from replication_lab.model.lab.condition import FORMS
 from replication_lab.model.lab.server_name import VENDORS
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.bottleneck import Diagnosis, Sample
+from replication_lab.probes.bottleneck import Diagnosis, NodeSample
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
     from replication_lab.replication.failover import Promoted, Rejoined
-    from replication_lab.world.drbd import Status
+    from replication_lab.world.drbd import ResourceStatus
 
 CONNECT = """
 {name} is up.
@@ -92,7 +92,7 @@ def disks(out: Console, found: Iterable[DiskView]) -> None:
     out.print(table)
 
 
-def resource(out: Console, found: dict[str, "Status | None"]) -> None:
+def resource(out: Console, found: dict[str, "ResourceStatus | None"]) -> None:
     """Print a line for each machine, and how to end a split brain."""
     for node, status in found.items():
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
@@ -134,7 +134,7 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
         out.print(f"to undo: ./lab {WAY_BACK[state]} {' '.join(nodes)} --lab {lab.name}", markup=False)
 
 
-def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
+def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
     """Print the bottleneck and the reason, then what the usual tools would have shown."""
     out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck (sampled for {sample.seconds:.0f} s)")
     out.print(f"  {found.because}", markup=False)

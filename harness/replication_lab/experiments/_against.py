@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from replication_lab.experiments.question.topologies import refuse_a_file_for_machines
-from replication_lab.experiments.question.variables import Kept
+from replication_lab.experiments.question.variables import ServerSettings
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.claim import Claim
@@ -149,5 +149,5 @@ class _Started:
     def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
         file = case.lab.cnf if case.lab else None
         with self.experiment.arrange(lab, case) as watch:
-            kept = Kept(lab, [], start_options.on_every_node(lab, file)) if file else None
+            kept = ServerSettings(lab, [], start_options.on_every_node(lab, file)) if file else None
             yield AlsoProves(watch, kept.proofs) if kept else watch

@@ -17,7 +17,7 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import Peer, Status
+from replication_lab.world.drbd import Peer, ResourceStatus
 
 NODE, LINK = "node1", "node1-node2"
 NARROW = "slow-100mbit"
@@ -45,28 +45,28 @@ def prepare(lab: Lab) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+def arrange(lab: Lab, case: Case) -> Iterator["_BulkWatch"]:
     """Set up the case's connection, across a slow link if the case has one."""
     machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
         stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
         narrow = injected(CalibratedToxic(lab, [LINK], catalogue.toxic(toxic))) if toxic else None
-        yield _Watch(case, machines, stack.enter_context(narrow) if narrow else None)
+        yield _BulkWatch(case, machines, stack.enter_context(narrow) if narrow else None)
 
 
 @dataclass
-class _Watch:
+class _BulkWatch:
     """A check that the peer was connected and got every byte, or was disconnected and got none."""
 
     case: Case
     machines: list[Peer]
     narrow: Injected | None
-    before: list[Status] = field(init=False)
+    before: list[ResourceStatus] = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = self._look()
 
-    def _look(self) -> list[Status]:
+    def _look(self) -> list[ResourceStatus]:
         return [peer.status() for peer in self.machines]
 
     def figures(self) -> dict[str, float]:

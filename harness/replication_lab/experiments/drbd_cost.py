@@ -20,7 +20,7 @@ from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import STAND_ALONE, Peer, Status
+from replication_lab.world.drbd import STAND_ALONE, Peer, ResourceStatus
 from replication_lab.world.mysql.flush import write_pages
 
 NODE = "node1"
@@ -85,7 +85,7 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+def arrange(lab: Lab, case: Case) -> Iterator["_CostWatch"]:
     """Set the case's options on both machines, its connection, and slow disks.
 
     The disks stay fast until nothing is left over from before. Without that, a load of the seventh round waited 22 s
@@ -99,36 +99,36 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
         lab.node(NODE).run("guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
         with disk_limits.limited(drbd_state.disks(lab), limits):
-            yield _Watch(case, machines, limits)
+            yield _CostWatch(case, machines, limits)
 
 
 # --- what the load met ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Look:
+class MachineLook:
     """A machine at one moment: its resource, and its disk's counters."""
 
-    status: Status
+    status: ResourceStatus
     disk: Stats
     settings: dict[str, str]
 
 
 @dataclass
-class _Watch:
+class _CostWatch:
     """Both machines before the load and after it: the work of their disks, and the check of the case's state."""
 
     case: Case
     pair: list[Peer]
     limits: Limits
-    before: list[Look] = field(init=False)
-    after: list[Look] = field(init=False)
+    before: list[MachineLook] = field(init=False)
+    after: list[MachineLook] = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = self._look()
 
-    def _look(self) -> list[Look]:
-        return [Look(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
+    def _look(self) -> list[MachineLook]:
+        return [MachineLook(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
 
     def figures(self) -> dict[str, float]:
         """Return writes, flushes and busy time of both disks during the load, and the activity log's writes."""
@@ -193,7 +193,7 @@ def _in_force(case: Case) -> dict[str, str]:
     return DEFAULTS | {name: value for name, value in words if name in DEFAULTS}
 
 
-def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
+def _has_settings(looks: list[MachineLook], asked: dict[str, str]) -> Proof:
     """Prove that DRBD acts on the case's options: one that is accepted and ignored would make it another case."""
     found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
@@ -206,12 +206,12 @@ def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
     )
 
 
-def _told_by(look: Look) -> list[str]:
+def _told_by(look: MachineLook) -> list[str]:
     """Return the options that a machine can report: without a connection it has none of a connection's."""
     return [name for name in DEFAULTS if name not in OF_CONNECTION or look.status.connection != STAND_ALONE]
 
 
-def _keeps_order(looks: list[Look], order: str) -> Proof:
+def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
     found = sorted({look.status.write_order for look in looks})
     return Proof(
         what="DRBD keeps the order of writes by the method of the case",

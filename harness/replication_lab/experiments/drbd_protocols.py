@@ -16,7 +16,7 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECTED, Peer, Status
+from replication_lab.world.drbd import CONNECTED, Peer, ResourceStatus
 
 NODE, LINK = "node1", "node1-node2"
 WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
@@ -55,22 +55,22 @@ def prepare(lab: Lab) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+def arrange(lab: Lab, case: Case) -> Iterator["_ProtocolWatch"]:
     """Set the case's protocol and the disks' limits on both machines."""
     machines, protocol, limits = drbd_state.pair(lab), case.settings["protocol"], catalogue.disk(DISK).limits
     with drbd_state.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
         with disk_limits.limited(drbd_state.disks(lab), limits):
-            yield _Watch(machines, protocol, limits)
+            yield _ProtocolWatch(machines, protocol, limits)
 
 
 @dataclass
-class _Watch:
+class _ProtocolWatch:
     """A check of both machines: the case's protocol and limits at the end of the load, and connected until then."""
 
     machines: list[Peer]
     protocol: str
     limits: Limits
-    before: Status = field(init=False)
+    before: ResourceStatus = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = self.machines[0].status()

@@ -92,7 +92,7 @@ def _galera(lab: Lab, case: Case) -> Iterator[Watch]:
     windows = case.settings.get("windows", WINDOWS)
     try:
         _set_windows(servers, windows)
-        watch = galera_probe.Watch(servers, _round_trip_ms(case), throttled="slow" in case.settings)
+        watch = galera_probe.GaleraWatch(servers, _round_trip_ms(case), throttled="slow" in case.settings)
         yield AlsoProves(watch, lambda: [_windows_in_force(server, windows) for server in servers])
     finally:
         _set_windows(servers, WINDOWS)
@@ -119,7 +119,7 @@ def _windows_in_force(server: Server, windows: tuple[int, int]) -> Proof:
 
 
 @contextmanager
-def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
+def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.SemiSyncWatch]:
     source = lab.node(lab.topology.source.name).server()
     replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
     wait_point = SYSTEMS[case.settings["system"]].wait_point
@@ -128,7 +128,7 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
         SemiSync(source).set(True, wait_point, timeout_ms=10_000)
         semisync_probe.wait_until_acknowledged(source)
         clients = case.settings.get("clients", HOT_CLIENTS)
-        yield semisync_probe.Watch(
+        yield semisync_probe.SemiSyncWatch(
             source, replicas, "semisync", wait_point, "proxy", clients, round_trip_ms=_round_trip_ms(case)
         )
 

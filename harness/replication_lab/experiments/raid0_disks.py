@@ -22,7 +22,7 @@ JOBS = 16
 
 
 @dataclass(frozen=True)
-class Calibration:
+class DiskCalibration:
     """The disk models (of compose/storage/disks.yaml) of a single disk and of the members of an array."""
 
     about: str
@@ -31,9 +31,9 @@ class Calibration:
 
 
 CALIBRATIONS = {
-    "plain": Calibration("disks without the instance's cap", "plain-400", "plain-400"),
+    "plain": DiskCalibration("disks without the instance's cap", "plain-400", "plain-400"),
     # An instance passes on less than two volumes can do; the cap of the published table, shared evenly.
-    "cloud": Calibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
+    "cloud": DiskCalibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
 }
 
 
@@ -45,7 +45,7 @@ def _cases() -> tuple[Case, ...]:
     )
 
 
-def _disk(calibration: Calibration, node: str) -> str:
+def _disk(calibration: DiskCalibration, node: str) -> str:
     return calibration.single if node == "single" else calibration.member
 
 
@@ -67,18 +67,18 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+def arrange(lab: Lab, case: Case) -> Iterator["_DisksWatch"]:
     """Set the case's limits on its node's disks, while no server of the lab replicates."""
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
             Replica(lab.node(node).server()).stop()
             stack.callback(Replica(lab.node(node).server()).start)
-        yield _Watch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
+        yield _DisksWatch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
 
 
 @dataclass
-class _Watch:
+class _DisksWatch:
     """A check that the disks had the case's limits before and after the load; fio itself checks for foreign I/O."""
 
     limited: Injected

@@ -74,7 +74,7 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
 
-def arrange(lab: Lab, case: Case) -> AbstractContextManager[catch_up_setup.Watch]:
+def arrange(lab: Lab, case: Case) -> AbstractContextManager[catch_up_setup.RaceWatch]:
     return catch_up_setup.behind(lab, case.settings["appliers"])
 
 

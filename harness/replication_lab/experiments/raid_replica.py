@@ -27,7 +27,7 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, RowChanges(rows=preset.sizes["rows"], databases=("lab",)))
 
 
-def arrange(lab: Lab, _case: Case) -> AbstractContextManager[catch_up_setup.Watch]:
+def arrange(lab: Lab, _case: Case) -> AbstractContextManager[catch_up_setup.RaceWatch]:
     return catch_up_setup.behind(lab)
 
 

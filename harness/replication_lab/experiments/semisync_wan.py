@@ -100,7 +100,7 @@ def _round_trip_ms(case: Case) -> int:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
+def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.SemiSyncWatch]:
     """Set up a case's replication and wait for it before the load; yield the watch that proves it afterwards."""
     source, replica = lab.node("source").server(), lab.node("replica").server()
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
@@ -114,7 +114,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
         if wanted == "semisync":
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
-        yield semisync_probe.Watch(
+        yield semisync_probe.SemiSyncWatch(
             source,
             [replica],
             wanted,

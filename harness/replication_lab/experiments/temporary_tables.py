@@ -6,9 +6,9 @@ from random import Random
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Comparison, Experiment, Preset
+from replication_lab.model.experiment.experiment import Case, ComparisonTable, Experiment, Preset
 from replication_lab.model.experiment.quantities import Loops, Ratio, Sum
-from replication_lab.probes.temporary_tables import Watch
+from replication_lab.probes.temporary_tables import TemporaryTablesWatch
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world.docker.lab import Lab
 
@@ -78,13 +78,13 @@ def prepare(lab: Lab) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
+def arrange(lab: Lab, case: Case) -> Iterator[TemporaryTablesWatch]:
     """Set the case's storage engine, if the server has the choice; yield the watch that proves it was this one."""
     server, storage = lab.node("server").server(), case.settings["storage"]
     if server.settings(CHOICE):
         server.set_global(**{CHOICE: storage.upper()})
     counts = "tmp_counted" in lab.features
-    yield Watch(server, _statement(case.settings["table"]), storage, ROWS, counts)
+    yield TemporaryTablesWatch(server, _statement(case.settings["table"]), storage, ROWS, counts)
 
 
 def _average(table: str, storage: str, engine: str | None = None) -> Loops:
@@ -202,7 +202,7 @@ experiment = Experiment(
     prepare=prepare,
     arrange=arrange,
     data=data_beside(__file__),
-    comparison=Comparison(
+    comparison=ComparisonTable(
         title="20 queries: average (minimum–maximum)",
         average="average_ms",
         least="min_ms",

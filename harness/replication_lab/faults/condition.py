@@ -38,7 +38,7 @@ CONDITION = Setting("condition", "", "the condition {}", _check_condition)
     "after recovery: toxics and round trip are as before",
     settings=(CONDITION,),
 )
-class Condition(ReplacedToxics):
+class LinkCondition(ReplacedToxics):
     """Links with another condition; recovery restores the toxics that they had when this was made."""
 
     def __init__(self, lab: Lab, links: Sequence[str], condition: str = NONE):

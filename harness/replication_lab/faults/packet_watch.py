@@ -11,7 +11,7 @@ from replication_lab.model.lab.toxic import (
     Toxic,
     ToxicBody,
 )
-from replication_lab.model.record.measurement import Fault, Spread
+from replication_lab.model.record.measurement import SeenToxic, Spread
 from replication_lab.world.docker.link import RunningLink
 
 WAYS = {"downstream": "down", "upstream": "up"}
@@ -82,12 +82,12 @@ class PacketWatch:
     def _out_of_order(self) -> int | None:
         return self.link.out_of_order(self.body) if self.body.type == PACKET_REORDER else None
 
-    def fault(self, link: str, toxic: str) -> Fault:
+    def fault(self, link: str, toxic: str) -> SeenToxic:
         """Return the evidence: the share of packets with its interval, and how many packets were seen."""
         found = self.after.since(self.before) if self.after and self.before else None
         why = self._why(found)
         kind = "" if self.body.type == PACKET_LOSS else f"{HAPPENED[self.body.type]} "
-        return Fault(
+        return SeenToxic(
             link=link,
             toxic=toxic,
             unit=f"% of packets {kind}{WAYS[self.body.stream]}",

@@ -8,7 +8,7 @@ from statistics import median
 from replication_lab.faults.packet_watch import PacketWatch, realised_packets
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.record.measurement import Fault
+from replication_lab.model.record.measurement import SeenToxic
 from replication_lab.probes.round_trip import RoundTrip, spread
 from replication_lab.world.docker.link import RunningLink
 
@@ -97,13 +97,13 @@ class ToxicOnLink:
     there_to_the_last: bool = True
     on_packets: list[PacketWatch] = field(default_factory=list)
 
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[SeenToxic]:
         """Return the evidence of the round trips, and of the effects on packets in each direction."""
         return [self.fault(), *(each.fault(self.link, self.toxic) for each in self.on_packets)]
 
-    def fault(self) -> Fault:
+    def fault(self) -> SeenToxic:
         why, slow = self._why_not_seen(), self._why_slow()
-        return Fault(
+        return SeenToxic(
             link=self.link,
             toxic=self.toxic,
             unit="ms",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from replication_lab.lab import up
-from replication_lab.lab.attach_plan import Plan
+from replication_lab.lab.attach_plan import AttachPlan
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -22,14 +22,14 @@ FLOW_SECONDS, HEALTHY_SECONDS = 15, 180
 NOTHING_FLOWS = "no connection has crossed it yet"
 
 
-def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
+def attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     """Attach the links and prove them; on any failure restore the project."""
     images.ensure(["toxiproxy"])
     with lock.lab_held(found.attached.compose.project, "lab attach"):
         return _attach(found, condition, tell)
 
 
-def _attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
+def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     attached = found.attached
     path = attachments.write(attached, owners.owner(), found.kept, found.linked)
     tell(f"override file: {places.from_here(path)}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import DOOR, AskedLink
-from replication_lab.model.lab.compose_project import DATA, Project
+from replication_lab.model.lab.compose_project import DATA, ComposeProject
 
 # Namespaces that a service can share with another one, which lose their owner when that is recreated.
 SHARED = ("network_mode", "pid", "ipc")
@@ -20,7 +20,7 @@ def check_asked(asked: Sequence[AskedLink]) -> None:
             raise LabError(f"--link {':'.join(each)} is given twice", "each link once", "./lab attach --help")
 
 
-def check_project(project: Project) -> None:
+def check_project(project: ComposeProject) -> None:
     """Refuse a project that does not run, or is attached already."""
     if not any(project.running.values()):
         raise LabError(f"{project.name} does not run", "a running project", _up(project, ""))
@@ -32,7 +32,7 @@ def check_project(project: Project) -> None:
         )
 
 
-def check_link(project: Project, link: AskedLink) -> None:
+def check_link(project: ComposeProject, link: AskedLink) -> None:
     """Refuse a link that cannot be put between its two services."""
     for service in (link.source, link.target):
         _check_network(project, service)
@@ -59,7 +59,7 @@ def check_link(project: Project, link: AskedLink) -> None:
     _check_names(project, link)
 
 
-def _check_network(project: Project, service: str) -> None:
+def _check_network(project: ComposeProject, service: str) -> None:
     declared = project.service(service)
     mode = str(declared.get("network_mode") or "")
     if not mode:
@@ -77,7 +77,7 @@ def _check_network(project: Project, service: str) -> None:
     raise LabError(found, expected, f"docker compose --project-name {project.name} config")
 
 
-def _check_runs(project: Project, service: str) -> None:
+def _check_runs(project: ComposeProject, service: str) -> None:
     containers = project.containers(service)
     for one in containers:
         if one.status != "running":
@@ -86,7 +86,7 @@ def _check_runs(project: Project, service: str) -> None:
         raise LabError(f"{service} of {project.name} does not run", "a running service", _up(project, service))
 
 
-def _check_names(project: Project, link: AskedLink) -> None:
+def _check_names(project: ComposeProject, link: AskedLink) -> None:
     names = set(project.names(link.target, link.source))
     for name, address in project.extra_hosts(link.source).items():
         if name in names:
@@ -110,7 +110,7 @@ def _check_names(project: Project, link: AskedLink) -> None:
         )
 
 
-def check_unchanged(project: Project, services: Sequence[str]) -> None:
+def check_unchanged(project: ComposeProject, services: Sequence[str]) -> None:
     """Refuse services whose containers the files and the environment would not give again."""
     for service in services:
         raise LabError(
@@ -120,7 +120,7 @@ def check_unchanged(project: Project, services: Sequence[str]) -> None:
         )
 
 
-def check_consumer(project: Project, service: str) -> None:
+def check_consumer(project: ComposeProject, service: str) -> None:
     """Refuse to recreate a container that could not be restored as it is."""
     for one in project.containers(service):
         if one.named_image and one.named_image != one.image:
@@ -142,5 +142,5 @@ def check_consumer(project: Project, service: str) -> None:
             )
 
 
-def _up(project: Project, service: str) -> str:
+def _up(project: ComposeProject, service: str) -> str:
     return f"docker compose --project-name {project.name} up --detach --wait {service}".strip()

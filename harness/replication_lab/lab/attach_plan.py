@@ -8,7 +8,7 @@ from pathlib import Path
 from replication_lab.lab import attach_checks, up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.lab.compose_project import Project
+from replication_lab.model.lab.compose_project import ComposeProject
 from replication_lab.replication.recognised import Recognised, outside, recognised
 from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, project
@@ -44,16 +44,16 @@ class AskedAttachment:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AttachPlan:
     """An attachment that nothing speaks against, before anything has changed."""
 
     attached: Attachment
     linked: dict[str, list[str]]
-    kept: attachments.Kept
+    kept: attachments.KeptAttachment
     remarks: list[str]
 
 
-def plan(asked: AskedAttachment) -> Plan:
+def plan(asked: AskedAttachment) -> AttachPlan:
     """Return how the links can be attached; LabError, and nothing changed, if one of them cannot."""
     attach_checks.check_asked(asked.links)
     for file in (*asked.files, *asked.env_files):
@@ -95,7 +95,9 @@ def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[C
     return ComposeCall(name, files, folder or os.path.dirname(files[0]), env_files, list(asked.profiles))
 
 
-def _plan(asked: AskedAttachment, call: ComposeCall, found: Project, containers: Mapping[str, list[Container]]) -> Plan:
+def _plan(
+    asked: AskedAttachment, call: ComposeCall, found: ComposeProject, containers: Mapping[str, list[Container]]
+) -> AttachPlan:
     databases = found.databases()
     first = {name: each[0] for name, each in containers.items()}
     answering, remarks = _servers(asked, found, first, databases)
@@ -122,15 +124,15 @@ def _plan(asked: AskedAttachment, call: ComposeCall, found: Project, containers:
         follows={name: source for name, source in set_of.follows.items()},
         internal=found.internal,
     )
-    kept = attachments.Kept(
+    kept = attachments.KeptAttachment(
         compose_call.used_variables(call.options),
         {node: (account.user, account.password) for node, account in asked.accounts.items()},
     )
-    return Plan(attachment, {each: found.links(each) for each in consumers}, kept, remarks)
+    return AttachPlan(attachment, {each: found.links(each) for each in consumers}, kept, remarks)
 
 
 def _servers(
-    asked: AskedAttachment, found: Project, first: Mapping[str, Container], databases: Sequence[str]
+    asked: AskedAttachment, found: ComposeProject, first: Mapping[str, Container], databases: Sequence[str]
 ) -> tuple[dict[str, Server], list[str]]:
     """Return the servers that accept an account, and remarks about the others."""
     for node in asked.accounts:
@@ -152,7 +154,7 @@ def _servers(
 
 
 def _server(
-    asked: AskedAttachment, found: Project, first: Mapping[str, Container], node: str, databases: Sequence[str]
+    asked: AskedAttachment, found: ComposeProject, first: Mapping[str, Container], node: str, databases: Sequence[str]
 ) -> Server:
     address = _address(found, first[node], node, found.port(node))
     for account in attached_labs.accounts_for(node, asked.accounts, first, databases):
@@ -164,7 +166,7 @@ def _server(
     raise attached_labs.no_account(node, found.name)
 
 
-def _address(found: Project, container: Container, node: str, port: int) -> tuple[str, int]:
+def _address(found: ComposeProject, container: Container, node: str, port: int) -> tuple[str, int]:
     """Return an address of a server from this machine before anything was added: its own, or a published port."""
     for address in found.containers(node)[0].addresses.values():
         if address and reachable(address, port):
@@ -180,7 +182,7 @@ def _address(found: Project, container: Container, node: str, port: int) -> tupl
     )
 
 
-def _all_names(found: Project, service: str) -> list[str]:
+def _all_names(found: ComposeProject, service: str) -> list[str]:
     """Return all names and addresses of a server within the project."""
     addresses = [each for one in found.containers(service) for each in one.addresses.values() if each]
     hostname = [str(found.service(service).get("hostname") or "")]
@@ -189,7 +191,7 @@ def _all_names(found: Project, service: str) -> list[str]:
 
 def _recognise(
     asked: AskedAttachment,
-    found: Project,
+    found: ComposeProject,
     answering: Mapping[str, Server],
     names: Mapping[str, Sequence[str]],
     remarks: list[str],
@@ -210,7 +212,7 @@ def _recognise(
     return set_of
 
 
-def _link(found: Project, asked: AskedLink, set_of: Recognised) -> AttachedLink:
+def _link(found: ComposeProject, asked: AskedLink, set_of: Recognised) -> AttachedLink:
     """Return a link with its consumer: between two servers that is the replica, whichever end it was given as."""
     source, target = asked.source, asked.target
     if set_of.follows.get(source) == target:
@@ -228,7 +230,7 @@ def _link(found: Project, asked: AskedLink, set_of: Recognised) -> AttachedLink:
     return AttachedLink(consumer, server, source, target, asked.port or found.port(server), names, shared)
 
 
-def _check_dialled(replica: str, source: str, host: str, found: Project) -> None:
+def _check_dialled(replica: str, source: str, host: str, found: ComposeProject) -> None:
     if host in {each for one in found.containers(source) for each in one.addresses.values()}:
         raise LabError(
             f"{replica} replicates from {source} by its address {host}, and an alias redirects only a name",
@@ -279,18 +281,18 @@ def _check_links(links: Sequence[AttachedLink]) -> None:
             )
 
 
-def _port(found: Project, node: str, links: Sequence[AttachedLink]) -> int:
+def _port(found: ComposeProject, node: str, links: Sequence[AttachedLink]) -> int:
     return next((link.port for link in links if link.server == node), 0) or found.port(node)
 
 
-def _consumer(found: Project, containers: Mapping[str, list[Container]], service: str) -> Consumer:
+def _consumer(found: ComposeProject, containers: Mapping[str, list[Container]], service: str) -> Consumer:
     running = containers[service]
     config_hash = found.containers(service)[0].config_hash
     unnamed = {name: folder for one in running for name, folder in compose_call.unnamed_volumes(one).items()}
     return Consumer(service, len(running), config_hash, compose_call.settings(running[0]), unnamed)
 
 
-def warnings(found: Plan) -> list[str]:
+def warnings(found: AttachPlan) -> list[str]:
     """Return what the user has to know before the consumers are recreated."""
     said = [*found.remarks]
     for consumer in found.attached.consumers:

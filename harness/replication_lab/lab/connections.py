@@ -11,7 +11,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.lab import DATABASE, USER, Lab
 
 
-class Connection(msgspec.Struct, frozen=True):
+class NodeAddress(msgspec.Struct, frozen=True):
     """The address of a node's server on this machine, and the account of applications there."""
 
     node: str
@@ -23,7 +23,7 @@ class Connection(msgspec.Struct, frozen=True):
     dsn: str
 
 
-def connections(lab: Lab) -> list[Connection]:
+def connections(lab: Lab) -> list[NodeAddress]:
     """Return the connection of each node whose container runs, in the topology's order."""
     found = []
     for node in lab.topology.nodes:
@@ -32,7 +32,7 @@ def connections(lab: Lab) -> list[Connection]:
             user, password = lab.application(node.name)
             database = lab.database(node.name)
             way = dsn(password, host, port, user, database)
-            found.append(Connection(node.name, host, port, user, password, database, way))
+            found.append(NodeAddress(node.name, host, port, user, password, database, way))
     return found
 
 

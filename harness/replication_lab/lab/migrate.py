@@ -29,7 +29,7 @@ IN_SYNC_SECONDS = 1800
 FILLED = 0.8
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Migration(msgspec.Struct, frozen=True):
     """The contents of runs/labs/NAME.migration.json, from before the first step until after the last."""
 
     node: str
@@ -97,10 +97,10 @@ def _refuse_loss(lab: Lab, node: str) -> None:
         )
 
 
-def unfinished(lab: Lab) -> Plan | None:
+def unfinished(lab: Lab) -> Migration | None:
     """Return the migration that was begun and neither finished nor undone."""
     try:
-        return msgspec.json.decode(_plan_file(lab).read_bytes(), type=Plan)
+        return msgspec.json.decode(_plan_file(lab).read_bytes(), type=Migration)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -109,7 +109,7 @@ def _plan_file(lab: Lab) -> Path:
     return lab_files.file_of(lab.name, ".migration.json")
 
 
-def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
+def _plan(lab: Lab, node: str, storage: Storage) -> Migration:
     if begun := unfinished(lab):
         if begun.node == node and begun.storage.level == storage.level:
             return begun
@@ -121,7 +121,7 @@ def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
     return _new_plan(lab, node, storage)
 
 
-def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
+def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
     """Save and return a plan; LabError, and nothing done, if the node or the disks do not suit."""
     if lab.topology.node(node).role != "replica":
         replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
@@ -156,7 +156,9 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
         )
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
     replication = Replica(lab.node(node).server()).status()
-    plan = Plan(node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None)
+    plan = Migration(
+        node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None
+    )
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
 
@@ -178,7 +180,7 @@ def described(storage: Storage | None) -> str:
 class Steps:
     """The steps of one migration; each may be repeated after it was killed."""
 
-    def __init__(self, lab: Lab, plan: Plan, tell: Tell):
+    def __init__(self, lab: Lab, plan: Migration, tell: Tell):
         self.lab, self.plan, self.tell = lab, plan, tell
         self.node, self.storage = plan.node, plan.storage
         self.new_volume = volume_name(lab.name, plan.storage.place)

@@ -7,7 +7,7 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.lab import start_options
-from replication_lab.lab.connections import Connection, connections
+from replication_lab.lab.connections import NodeAddress, connections
 from replication_lab.lab.disks import full
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
@@ -23,7 +23,7 @@ from replication_lab.world.docker import images, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.drbd import Status
+from replication_lab.world.drbd import ResourceStatus
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class LabView(msgspec.Struct, frozen=True):
     proofs: list[Proof]
     settings: list[Proof] = []
     machines: str = ""
-    connections: list[Connection] = []
+    connections: list[NodeAddress] = []
     warnings: list[str] = []
 
 
@@ -98,7 +98,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
     address: str
     leads_to: str
-    status: pacemaker.Status
+    status: pacemaker.ClusterStatus
 
 
 class EngineView(msgspec.Struct, frozen=True):
@@ -195,7 +195,7 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
     )
 
 
-def resource(lab: Lab) -> dict[str, Status | None]:
+def resource(lab: Lab) -> dict[str, ResourceStatus | None]:
     """Return the replicated disk as each of its machines sees it; None if one does not answer."""
     return {node: peer.answer() for node, peer in drbd.peers(lab).items()}
 

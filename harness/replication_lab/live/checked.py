@@ -10,7 +10,7 @@ from replication_lab import replication
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.live.view import Ledger
+from replication_lab.model.live.view import ViewedLedger
 from replication_lab.world.docker.lab import Lab
 
 
@@ -22,9 +22,9 @@ class Checked:
     ):
         self._lab, self._tally, self._node, self._at, self._show = lab, tally, node, at, show
         self._busy = threading.Lock()
-        self._last = Ledger()
+        self._last = ViewedLedger()
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> ViewedLedger:
         """Return the counts now, with what the last comparison found."""
         tally = self._tally
         return structs.replace(
@@ -49,7 +49,7 @@ class Checked:
             self._busy.release()
         self._show()
 
-    def _compared(self) -> Ledger:
+    def _compared(self) -> ViewedLedger:
         at, node = self._at(), self._node()
         # What is acknowledged after this is not asked for.
         rows = self._tally.rows()
@@ -57,10 +57,10 @@ class Checked:
         try:
             lost, holders = missing(kind.server(node), rows), kind.holders()
         except LabError as error:
-            return Ledger(lost=self._last.lost, checked_at=self._last.checked_at, says=error.found)
+            return ViewedLedger(lost=self._last.lost, checked_at=self._last.checked_at, says=error.found)
         others = {}
         for name in holders:
             with suppress(LabError):
                 if name != node:
                     others[name] = missing(kind.server(name), rows)
-        return Ledger(lost=lost, missing=others, checked_at=at, checked_on=node)
+        return ViewedLedger(lost=lost, missing=others, checked_at=at, checked_on=node)

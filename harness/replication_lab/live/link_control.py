@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 
-from replication_lab.faults.condition import NONE, Condition, toxic_of
+from replication_lab.faults.condition import NONE, LinkCondition, toxic_of
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab.status import called
@@ -12,7 +12,7 @@ from replication_lab.live.link_watch import LinkWatch
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.topology import Link as LinkOfTopology
-from replication_lab.model.live.view import CUT, Link
+from replication_lab.model.live.view import CUT, ViewedLink
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -48,7 +48,7 @@ class LinkControl:
         self._wanted: str | None = self.was
         self._version = 0
         self._making = threading.Lock()
-        self._made: tuple[Condition, Cut] | None = None
+        self._made: tuple[LinkCondition, Cut] | None = None
         self._has_other = self._was_changed = False
         self._stop = threading.Event()
         self._ask, self._verify = threading.Event(), threading.Event()
@@ -63,8 +63,8 @@ class LinkControl:
             thread.start()
         self._verify.set()
 
-    def view(self, carries: bool) -> Link:
-        return Link(
+    def view(self, carries: bool) -> ViewedLink:
+        return ViewedLink(
             name=self.name,
             source=self._model.source,
             target=self._model.target,
@@ -115,11 +115,11 @@ class LinkControl:
             self._has_other = True
             condition.change(wanted)
 
-    def _restore(self, condition: Condition) -> None:
+    def _restore(self, condition: LinkCondition) -> None:
         condition.recover()
         self._has_other = False
 
-    def _faults(self, *, changes: bool = False) -> tuple[Condition, Cut]:
+    def _faults(self, *, changes: bool = False) -> tuple[LinkCondition, Cut]:
         """Return the faults, made before the first change, since they keep what the link had.
 
         LabError if the link did not answer so far, without which nothing could be proved.
@@ -127,7 +127,7 @@ class LinkControl:
         with self._making:
             self._was_changed |= changes
             if self._made is None:
-                self._made = Condition(self._lab, [self.name]), Cut(self._lab, [self.name])
+                self._made = LinkCondition(self._lab, [self.name]), Cut(self._lab, [self.name])
             return self._made
 
     # -- verified --------------------------------------------------------------------------------------------------

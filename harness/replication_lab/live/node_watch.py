@@ -6,7 +6,7 @@ from replication_lab import replication
 from replication_lab.live.ticking import Ticking
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.evidence import View
-from replication_lab.model.live.view import Disk
+from replication_lab.model.live.view import ViewedDisk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
@@ -57,7 +57,7 @@ class DiskWatch:
 
     def __init__(self, name: str, disks: dict[str, Spindle]):
         self.name, self.disks = name, disks
-        self.found: list[Disk] = []
+        self.found: list[ViewedDisk] = []
         self._counted: dict[str, tuple[float, int, int]] = {}
         self.ticking = Ticking(f"disks of {name}", self._look, DISK_SECONDS)
 
@@ -67,12 +67,12 @@ class DiskWatch:
         except LabError:
             self.found = []
 
-    def _disk(self, name: str, spindle: Spindle) -> Disk:
+    def _disk(self, name: str, spindle: Spindle) -> ViewedDisk:
         limits, stats, now = spindle.limits(), spindle.stats(), clock.timer()
         before = self._counted.get(name)
         self._counted[name] = (now, stats.writes, stats.flushes)
         seconds = now - before[0] if before else 0.0
-        return Disk(
+        return ViewedDisk(
             name=name,
             write_iops=limits.write_iops,
             read_iops=limits.read_iops,

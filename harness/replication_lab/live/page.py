@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
 from replication_lab.live.viewed import Impossible, Shown, Unknown, Viewed
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, Gone, Recording, Refused, SaveDrill
+from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, CommandRefused, Gone, Recording, SaveDrill
 from replication_lab.world import places
 
 PAGE = "live.html"
@@ -97,11 +97,13 @@ class _Guard:
         host = request.headers.get("host", "")
         if not is_loopback(host):
             return _json(
-                Refused(f"the request names the host {host!r}, which is not this machine", "127.0.0.1 or localhost"),
+                CommandRefused(
+                    f"the request names the host {host!r}, which is not this machine", "127.0.0.1 or localhost"
+                ),
                 400,
             )
         if not is_of_page(request.method, request.headers):
-            return _json(Refused("the request was not sent by this page", "the page's own Origin"), 403)
+            return _json(CommandRefused("the request was not sent by this page", "the page's own Origin"), 403)
         session, path = session_of(request.headers), request.scope["path"]
         if request.method in READS and (path == "/" or path.startswith("/assets/")):
             # A browser asks for these without a header. They say nothing about the lab.
@@ -184,9 +186,9 @@ async def _impossible(_request: Request, error: Exception) -> Response:
 
 def _told(error: BaseException | None, status: int) -> Response:
     if not isinstance(error, LabError):
-        return _json(Refused(str(error)), status)
-    return _json(Refused(*map(places.as_typed, (error.found, error.expected, error.next_step))), status)
+        return _json(CommandRefused(str(error)), status)
+    return _json(CommandRefused(*map(places.as_typed, (error.found, error.expected, error.next_step))), status)
 
 
 async def _http(_request: Request, error: HTTPException) -> Response:
-    return _json(Refused(error.detail), error.status_code)
+    return _json(CommandRefused(error.detail), error.status_code)

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replication_lab.model.live.view import Hello, Level, State
+from replication_lab.model.live.view import Hello, Level, ViewedState
 
 LEVELS = {Level.GOOD: 2, Level.WARN: 1, Level.BAD: 0}
 Labels = Mapping[str, str]
 Values = Sequence[tuple[Mapping[str, str], float | None]]
 
 
-def text_of(hello: Hello, state: State) -> str:
+def text_of(hello: Hello, state: ViewedState) -> str:
     """Return all metrics; those whose value is unknown are left out."""
     return "".join(_lines(hello, state))
 
 
-def _lines(hello: Hello, state: State) -> Iterator[str]:
+def _lines(hello: Hello, state: ViewedState) -> Iterator[str]:
     sample, ledger = state.sample, state.ledger
     lab: Labels = {"lab": hello.lab, "topology": hello.topology, "engine": hello.engine}
     yield from _metric("lab_info", "The lab that is observed.", [(lab, 1)])

@@ -6,7 +6,7 @@ from replication_lab.live.tally import LoadTally, nowhere
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import End
 from replication_lab.model.live.record import Acted, Live, Second
-from replication_lab.model.live.view import Span, State
+from replication_lab.model.live.view import Span, ViewedState
 from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine
@@ -48,7 +48,7 @@ class Recorder:
         self._journal = journal
         return journal.folder
 
-    def note(self, state: State) -> None:
+    def note(self, state: ViewedState) -> None:
         """Record one second, if a record is being written."""
         if self._journal is not None:
             self._journal.write(Second(sample=state.sample, ledger=state.ledger, explain=state.explain))

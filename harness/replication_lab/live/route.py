@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from replication_lab.workloads.ledger import Transacts
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.client import Answer, Client
+from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
 from replication_lab.world.mysql.server import Server
 
 REFRESH_SECONDS = 0.5
@@ -34,9 +34,9 @@ class RoutedClient(Transacts):
     """A client of the ledger that connects again when the route leads to another node."""
 
     def __init__(self, route: Route, find: Callable):
-        self._route, self._client, self._at = route, Client(find), route.node
+        self._route, self._client, self._at = route, ApplicationClient(find), route.node
 
-    def transact(self, statements: Sequence[str]) -> Answer:
+    def transact(self, statements: Sequence[str]) -> TransactionAnswer:
         if self._at != self._route.node:
             self._client.close()
             self._at = self._route.node

@@ -17,7 +17,7 @@ from replication_lab.live.tally import Answers, LoadTally
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.lab.topology import RING
 from replication_lab.model.live.explained import Now, explain
-from replication_lab.model.live.view import Band, Level, Node, Sample
+from replication_lab.model.live.view import Level, Track, ViewedNode, ViewedSample
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -59,21 +59,21 @@ class Sampler:
 
     def __post_init__(self) -> None:
         self.kind = replication.of(self.lab)
-        self.newest = Sample(at=0.0)
+        self.newest = ViewedSample(at=0.0)
 
     @property
     def at(self) -> float:
         """Seconds since the view began."""
         return round(clock.timer() - self.began, 3)
 
-    def sample(self) -> Sample:
+    def sample(self) -> ViewedSample:
         """Return the sample of the time since the last call."""
         now = clock.timer()
         seconds, self._last = max(now - self._last, 1e-3), now
         self.look()
         self._waits = self._round_trip_waited()
         window = self.tally.take() if self.clients else Answers()
-        self.newest = Sample(
+        self.newest = ViewedSample(
             at=self.at,
             commits_per_s=round(len(window.commits_ms) / seconds, 2) if self.clients else None,
             errors_per_s=round(window.errors / seconds, 2) if self.clients else None,
@@ -82,7 +82,7 @@ class Sampler:
             lag_s={name: self._views[name].behind_s for name in self.replicas},
             behind={name: self._behind.get(name) for name in self.replicas},
             round_trip_ms={name: link.watch.round_trip_ms for name, link in list(self.links.items())},
-            bands=[Band(name, str(view), self.kind.level_of(said(view))) for name, view in self._views.items()],
+            bands=[Track(name, str(view), self.kind.level_of(said(view))) for name, view in self._views.items()],
         )
         return self.newest
 
@@ -136,13 +136,13 @@ class Sampler:
 
     # -- described -------------------------------------------------------------------------------------------------
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ViewedNode]:
         return [self._node(name, view) for name, view in self._views.items()]
 
-    def _node(self, name: str, view: View) -> Node:
+    def _node(self, name: str, view: View) -> ViewedNode:
         state, role = self.containers().get(name, MISSING), self.roles.roles.get(name, "")
         writes_here, control = name == self.route.node, self.controls[name]
-        return Node(
+        return ViewedNode(
             name=name,
             role=role,
             at=state,

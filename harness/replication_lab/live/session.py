@@ -33,9 +33,9 @@ from replication_lab.model.live.view import (
     Gone,
     Hello,
     Level,
-    Load,
-    Sample,
-    State,
+    ViewedLoad,
+    ViewedSample,
+    ViewedState,
 )
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
@@ -50,7 +50,7 @@ GONE_AFTER, NOTES = 3, 10
 Found = TypeVar("Found")
 
 
-class Session:
+class ViewSession:
     """The methods of `Viewed` on a real lab; made by `viewing`."""
 
     def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
@@ -65,7 +65,7 @@ class Session:
         self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
         self._checked = Checked(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
-        self._samples: deque[Sample] = deque(maxlen=HISTORY_SECONDS)
+        self._samples: deque[ViewedSample] = deque(maxlen=HISTORY_SECONDS)
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
@@ -128,13 +128,13 @@ class Session:
 
         return end
 
-    def state(self) -> State:
+    def state(self) -> ViewedState:
         """Return all that is shown now."""
         at, carrying = self.sampler.at, self.sampler.carrying
-        return State(
+        return ViewedState(
             at=at,
             wall=clock.now(),
-            load=Load(clients=self.clients, rate=self.rate, node=self._route.node),
+            load=ViewedLoad(clients=self.clients, rate=self.rate, node=self._route.node),
             nodes=self.sampler.nodes(),
             links=[link.view(name in carrying) for name, link in list(self._links.items())],
             sample=self.sampler.newest,
@@ -146,7 +146,7 @@ class Session:
             notes=list(self._notes),
         )
 
-    def show(self) -> State:
+    def show(self) -> ViewedState:
         """Show the state to all viewers."""
         state = self.state()
         self._tell(state)
@@ -358,12 +358,12 @@ def _only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
 @contextmanager
 def viewing(
     lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None, version: str = ""
-) -> Iterator[Session]:
+) -> Iterator[ViewSession]:
     """View a lab within the block, with a load of so many clients; afterwards its links and nodes are as before.
 
     `recorded` gets the folder of each record that has ended. `version` is that of the lab, as viewers see it.
     """
-    session, hook = Session(lab, clients, rate, recorded, version), threading.excepthook
+    session, hook = ViewSession(lab, clients, rate, recorded, version), threading.excepthook
     threading.excepthook = session.fail
     try:
         with _only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():

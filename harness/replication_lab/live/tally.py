@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from replication_lab.model.drill.history import Ended, Invoked, Outcome
+from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd
 from replication_lab.world import clock
 
-_decoder = msgspec.json.Decoder(Invoked | Ended)
+_decoder = msgspec.json.Decoder(Invoked | StatementEnd)
 Ranges = list[tuple[int, int]]
 
 
@@ -46,7 +46,7 @@ class LoadTally:
         self.sent += 1
         self._flying[event.id] = event.at
 
-    def _ended(self, event: Ended) -> None:
+    def _ended(self, event: StatementEnd) -> None:
         began = self._flying.pop(event.id, event.at)
         if event.outcome is Outcome.ACKNOWLEDGED:
             self.acknowledged += 1

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from replication_lab.model.live.view import Accepted, ActOnNode, Gone, Hello, State
+from replication_lab.model.live.view import Accepted, ActOnNode, Gone, Hello, ViewedState
 
-Shown = State | Gone
+Shown = ViewedState | Gone
 Put = Callable[[Shown], object]
 
 

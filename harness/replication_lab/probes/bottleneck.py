@@ -35,7 +35,7 @@ class Thread(msgspec.Struct, frozen=True):
     written_kib: float
 
 
-class Device(msgspec.Struct, frozen=True):
+class DiskLoad(msgspec.Struct, frozen=True):
     """A disk: requests a second, shares of the time in which it was busy, and how long a request took in ms.
 
     `reading`, `writing` and `flushing` add up to `busy`; only emulated disks report them.
@@ -67,7 +67,7 @@ class Applier(msgspec.Struct, frozen=True):
     rate: float
 
 
-class Sample(msgspec.Struct, frozen=True):
+class NodeSample(msgspec.Struct, frozen=True):
     """A node over some seconds.
 
     `cpu` is in CPUs of `cpus`; `throttled` is the share of periods in which the container's CPU limit acted.
@@ -86,7 +86,7 @@ class Sample(msgspec.Struct, frozen=True):
     sent_kib: float
     pressure: dict[str, float]
     threads: list[Thread]
-    devices: list[Device]
+    devices: list[DiskLoad]
     applier: Applier | None = None
 
 
@@ -99,7 +99,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     evidence: list[str]
 
 
-def diagnose(sample: Sample) -> Diagnosis:
+def diagnose(sample: NodeSample) -> Diagnosis:
     """Return the first saturated resource in the order of causes.
 
     A thread that waits for a lock or the network uses neither CPU nor disk, and an applier that waits for its disk is
@@ -109,7 +109,7 @@ def diagnose(sample: Sample) -> Diagnosis:
     return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
 
 
-def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+def _suspects(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
     applier = sample.applier
     if sample.lock_waiting >= MOSTLY:
         yield Bottleneck.LOCK, f"on average, {sample.lock_waiting:.1f} transactions waited for a row lock at any time"
@@ -128,7 +128,7 @@ def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
     yield from _threads(sample)
 
 
-def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+def _devices(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
     """Yield each disk that is busy all the time, or for which a thread waits all the time.
 
     A single thread that flushes leaves the disk idle between its requests, so the lower bound applies to it.
@@ -142,7 +142,7 @@ def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
         yield worst, f"{device.name} was busy {device.busy:.0%} of the time, {_doing(device)}; {said}"
 
 
-def _most_of(device: Device) -> Bottleneck:
+def _most_of(device: DiskLoad) -> Bottleneck:
     """Return the kind of request that kept a disk busy longest; if it reports no shares, the most frequent kind."""
     if device.reading or device.writing or device.flushing:
         shares = {
@@ -154,7 +154,7 @@ def _most_of(device: Device) -> Bottleneck:
     return Bottleneck.DISK if device.writes >= device.reads else Bottleneck.READS
 
 
-def _waited_for_disk(sample: Sample) -> float:
+def _waited_for_disk(sample: NodeSample) -> float:
     """Return the share of samples with a thread waiting for the disk.
 
     That is the applier's share if the applier has work; else the sum over all threads, at most 1.
@@ -166,7 +166,7 @@ def _waited_for_disk(sample: Sample) -> float:
     return min(sum(thread.waits_for_disk for thread in sample.threads), 1.0)
 
 
-def _doing(device: Device) -> str:
+def _doing(device: DiskLoad) -> str:
     if not (device.reading or device.writing or device.flushing):
         return f"{device.writes:.0f} writes/s and {device.reads:.0f} reads/s"
     return (
@@ -175,7 +175,7 @@ def _doing(device: Device) -> str:
     )
 
 
-def _threads(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+def _threads(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
     applier = sample.applier
     if applier and applier.behind:
         mine = next((thread for thread in sample.threads if thread.tid == applier.tid), None)
@@ -186,7 +186,7 @@ def _threads(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
         )
 
 
-def _evidence(sample: Sample) -> Iterator[str]:
+def _evidence(sample: NodeSample) -> Iterator[str]:
     """Yield one line for each tool that an administrator would use."""
     yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, throttled in {sample.throttled:.0%} of the periods"
     if sample.pressure:

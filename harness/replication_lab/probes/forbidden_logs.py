@@ -24,7 +24,7 @@ def forbidden() -> dict[str, Forbidden]:
     return msgspec.yaml.decode(catalogue.forbidden_file().read_bytes(), type=dict[str, Forbidden])
 
 
-class Watch:
+class LogWatch:
     """The logs of a lab's nodes from now on; `tolerated` names patterns that are not looked for."""
 
     def __init__(self, lab: Lab, tolerated: Sequence[str] = ()):

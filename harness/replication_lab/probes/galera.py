@@ -33,7 +33,7 @@ def _is_synced(found: GaleraStatus, size: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Counts:
+class ConflictCounts:
     """The growth of the nodes' counters between two readings, summed over the nodes."""
 
     cert_failures: int
@@ -49,10 +49,10 @@ class Counts:
         }
 
 
-def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> Counts:
+def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> ConflictCounts:
     """Return certification failures and aborts of all nodes, and the paused time of the node paused longest."""
     grown = [(before[name], after[name]) for name in before]
-    return Counts(
+    return ConflictCounts(
         sum(now.cert_failures - then.cert_failures for then, now in grown),
         sum(now.bf_aborts - then.bf_aborts for then, now in grown),
         max(now.paused_ms - then.paused_ms for then, now in grown),
@@ -60,7 +60,7 @@ def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> C
 
 
 @dataclass
-class Watch:
+class GaleraWatch:
     """A cluster before a load; `proofs` says whether it stayed the same complete cluster all through it.
 
     `round_trip_ms` is what the toxics add between any two nodes: no commit may be answered sooner. Where `throttled`,

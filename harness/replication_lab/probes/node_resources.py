@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.probes.bottleneck import Applier, Device, Sample, Thread
+from replication_lab.probes.bottleneck import Applier, DiskLoad, NodeSample, Thread
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.world import clock, host
 from replication_lab.world.disks import array as arrays
@@ -50,7 +50,7 @@ class Reading:
     starved: bool
 
 
-def sample(lab: Lab, node: str, seconds: float) -> Sample:
+def sample(lab: Lab, node: str, seconds: float) -> NodeSample:
     """Return a node's resources over some seconds; LabError when it does not run or is no node."""
     lab.topology.node(node)
     if lab.node(node).state()[0] != "running":
@@ -109,13 +109,13 @@ def _stat(line: str) -> tuple[int, list[str]]:
 
 def _sample(
     lab: Lab, node: str, before: Reading, after: Reading, *, looks: list[dict[int, list[str]]], written: dict[int, int]
-) -> Sample:
+) -> NodeSample:
     seconds = after.at - before.at
     used, was = after.usage, before.usage
     cpus = _cpus(lab, node, used)
     lock_time = after.lock_time_ms - before.lock_time_ms
     progress = Replica(lab.node(node).server()).progress()
-    return Sample(
+    return NodeSample(
         node=node,
         seconds=round(seconds, 2),
         cpus=cpus,
@@ -201,20 +201,20 @@ def _ticks(fields: list[str]) -> int:
     return int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])
 
 
-def _devices(before: Reading, after: Reading, seconds: float) -> list[Device]:
+def _devices(before: Reading, after: Reading, seconds: float) -> list[DiskLoad]:
     if after.disks:
         return [_spindle(name, before.disks[name], after.disks[name]) for name in after.disks]
     return [_host_disk(before.host_disk, after.host_disk, seconds)] if after.host_disk else []
 
 
-def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, Stats]) -> Device:
+def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, Stats]) -> DiskLoad:
     """Return an emulated disk's work: flushes and reads take their configured times, the rest was writing."""
     (_, then), (settings, now) = before, after
     work = work_of_disk(then, now)
     busy = min(work.busy, 1.0)
     flushing = min(work.flushes_per_second * settings.flush_us / 1e6, busy)
     reading = min(work.reads_per_second * settings.read_us / 1e6, busy - flushing)
-    return Device(
+    return DiskLoad(
         name=name,
         reads=work.reads_per_second,
         writes=work.writes_per_second,
@@ -226,11 +226,11 @@ def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, S
     )
 
 
-def _host_disk(before: dict[str, int], after: dict[str, int], seconds: float) -> Device:
+def _host_disk(before: dict[str, int], after: dict[str, int], seconds: float) -> DiskLoad:
     """Return the host's disk as iostat shows it, with the requests of all processes on the host."""
     grown = {name: after[name] - before[name] for name in ("reads", "writes", "flushes", "busy_ms", "waited_ms")}
     requests = grown["reads"] + grown["writes"]
-    return Device(
+    return DiskLoad(
         name=f"{after['name']} (disk of the host)",
         reads=grown["reads"] / seconds,
         writes=grown["writes"] / seconds,

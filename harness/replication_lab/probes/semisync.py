@@ -32,7 +32,7 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 
 
 @dataclass
-class Watch:
+class SemiSyncWatch:
     """The status of a source and its replicas before the load; `proofs` compares it with the status after it.
 
     `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.

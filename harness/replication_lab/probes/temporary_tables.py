@@ -20,7 +20,7 @@ MOST, FEW = 0.9, 0.1
 
 
 @dataclass
-class Watch:
+class TemporaryTablesWatch:
     """A load of queries that each make one temporary table of `rows` rows, which `storage` should hold.
 
     `counts` tells whether the server counts such a table as one on disk; MySQL's TempTable of 8.0 and later does not.

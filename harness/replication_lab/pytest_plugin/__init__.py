@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from replication_lab.pytest_plugin.answers import Answer
     from replication_lab.pytest_plugin.handles import RunningLab
     from replication_lab.pytest_plugin.recorded import Drilled, Judged
-    from replication_lab.pytest_plugin.session import Session
+    from replication_lab.pytest_plugin.session import LabSession
 
 FAILED = pytest.StashKey[bool]()
-SESSION = pytest.StashKey["Session"]()
+SESSION = pytest.StashKey["LabSession"]()
 # What a process of pytest-xdist hands to the one that prints the summary.
 KEPT, STARTED = "replication_lab.kept", "replication_lab.started_engine"
 # Each is an option --lab-NAME and a key lab_NAME of the configuration file.
@@ -85,11 +85,11 @@ def lab_engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def _lab_session(pytestconfig: pytest.Config) -> "Iterator[Session]":
+def _lab_session(pytestconfig: pytest.Config) -> "Iterator[LabSession]":
     """Yield what this process has of the lab: it starts labs, and removes at the end what is left of them."""
-    from replication_lab.pytest_plugin.session import Session
+    from replication_lab.pytest_plugin.session import LabSession
 
-    with Session(pytestconfig) as session:
+    with LabSession(pytestconfig) as session:
         pytestconfig.stash[SESSION] = session
         yield session
         del pytestconfig.stash[SESSION]
@@ -97,7 +97,7 @@ def _lab_session(pytestconfig: pytest.Config) -> "Iterator[Session]":
 
 @pytest.fixture
 def lab(
-    request: pytest.FixtureRequest, _lab_session: "Session", lab_engine: str
+    request: pytest.FixtureRequest, _lab_session: "LabSession", lab_engine: str
 ) -> "Iterator[Callable[..., RunningLab]]":
     """Return a function that starts a lab of its own for this test; `lab("async", toxics={…}, settings={…})`.
 
@@ -122,7 +122,7 @@ def lab_cluster_options() -> dict[str, Any]:
 
 @pytest.fixture(scope=_cluster_scope)
 def lab_cluster(
-    request: pytest.FixtureRequest, _lab_session: "Session", lab_engine: str, lab_cluster_options: dict[str, Any]
+    request: pytest.FixtureRequest, _lab_session: "LabSession", lab_engine: str, lab_cluster_options: dict[str, Any]
 ) -> "Iterator[RunningLab]":
     """Yield one lab for all tests of a module, or of another scope: the key lab_cluster_scope.
 
@@ -133,13 +133,13 @@ def lab_cluster(
 
 
 @pytest.fixture(scope="session")
-def lab_drill(_lab_session: "Session", lab_engine: str) -> "Callable[..., Drilled]":
+def lab_drill(_lab_session: "LabSession", lab_engine: str) -> "Callable[..., Drilled]":
     """Return a function that runs a drill, by name or from a YAML file, on a lab of its own, once a session."""
     return _lab_session.drills(lab_engine)
 
 
 @pytest.fixture(scope="session")
-def lab_judge(_lab_session: "Session", lab_engine: str) -> "Callable[..., Judged]":
+def lab_judge(_lab_session: "LabSession", lab_engine: str) -> "Callable[..., Judged]":
     """Return a function that runs an Experiment, one by name, or a question's YAML file, once a session."""
     return _lab_session.experiments(lab_engine)
 

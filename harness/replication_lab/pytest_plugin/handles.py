@@ -7,7 +7,7 @@ from typing import Any
 from replication_lab import faults, replication
 from replication_lab.faults.changed_toxic import ChangedToxic
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
-from replication_lab.lab.connections import Connection, connections, dsn, variables
+from replication_lab.lab.connections import NodeAddress, connections, dsn, variables
 from replication_lab.lab.nodes import refuse_unless_running
 from replication_lab.lab.up import known_toxic
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -180,7 +180,7 @@ class LabNode:
         return self.lab.raw.topology.node(self.name).role
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> NodeAddress:
         """Host, port, user, password, database and DSN; LabError if the node does not run."""
         self.lab.raw.refresh()
         for found in connections(self.lab.raw):

@@ -31,7 +31,7 @@ def quietly(line: str) -> None:
     print(line)
 
 
-class Session:
+class LabSession:
     """The labs of this process; files of the user's are searched in the project that the tests are of."""
 
     def __init__(self, config: pytest.Config):
@@ -42,7 +42,7 @@ class Session:
         self._left: list[Acting] = []
         self._project = own.of_project(config.rootpath)
 
-    def __enter__(self) -> "Session":
+    def __enter__(self) -> "LabSession":
         self._project.__enter__()
         # A job that is cancelled, or whose terminal is closed: fixtures remove what they started, as after Ctrl-C.
         self._before = signals.handle((signal.SIGTERM, signal.SIGHUP))

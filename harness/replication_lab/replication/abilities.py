@@ -88,7 +88,7 @@ class ReportsReturns(ABC):
         """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
 
 
-class Counts(ABC):
+class CountsEvents(ABC):
     """The servers count events that a drill compares before and after."""
 
     @abstractmethod

@@ -13,13 +13,13 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.replication import drbd_roles, drbd_state
 from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions, TakesOver
-from replication_lab.replication.drbd_watch import BY_DEFAULT, DiskWatch
+from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
 from replication_lab.replication.kind import COMMITS, Nodes, Settings, added_ms, in_round_trips, register
 from replication_lab.world import drbd
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import Status
+from replication_lab.world.drbd import ResourceStatus
 from replication_lab.world.mysql.server import Server
 
 # Runs a command in the guest with the caller's terminal and root's password, which the guest has in a file: the
@@ -138,7 +138,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         found = self._state(name)
         return View(f"{found.role}, {found.connection}", disks=found.disks())
 
-    def _state(self, name: str) -> Status:
+    def _state(self, name: str) -> ResourceStatus:
         """Return a machine's state now.
 
         The command that reports it keeps running. It is started again if it has ended, as after a machine's restart.
@@ -195,7 +195,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         asked = settings["protocol"]
         machines, options = drbd_state.pair(self.lab), {"net": (f"--protocol={asked}",)} if asked else {}
         with drbd_state.in_state(machines, options, connected=True):
-            yield DiskWatch(machines, asked or BY_DEFAULT, added_ms(settings))
+            yield ReplicatedDiskWatch(machines, asked or BY_DEFAULT, added_ms(settings))
 
     def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)
@@ -259,7 +259,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
             drbd_roles.online(self.lab, name)
 
 
-def _prove_whole(found: dict[str, Status]) -> Proof:
+def _prove_whole(found: dict[str, ResourceStatus]) -> Proof:
     said = "; ".join(f"{node} {status.words()}" for node, status in found.items())
     primaries = [node for node, status in found.items() if status.primary]
     whole = all(status.whole and status.protocol == "C" for status in found.values())

@@ -6,7 +6,7 @@ from contextlib import suppress
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
+from replication_lab.world.drbd import CONNECT_SECONDS, Peer, ResourceStatus
 
 # DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
 SERVE_SECONDS = 120
@@ -118,7 +118,7 @@ def standby(lab: Lab, node: str) -> float | None:
     return moved
 
 
-def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda _: None) -> Status:
+def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda _: None) -> ResourceStatus:
     """Take a machine into service again with its disk and connection, and resync what was written meanwhile.
 
     `progress` is called with the percentage that is done.
@@ -154,7 +154,7 @@ def refuse_split_brain(lab: Lab) -> None:
         )
 
 
-def _after_dialling(*peers: Peer) -> dict[str, Status]:
+def _after_dialling(*peers: Peer) -> dict[str, ResourceStatus]:
     """Return the state of each machine. While both wait for a connection, first give DRBD time to dial again."""
 
     def decided() -> bool:
@@ -165,7 +165,7 @@ def _after_dialling(*peers: Peer) -> dict[str, Status]:
     return {peer.node: peer.wait_until_answers() for peer in peers}
 
 
-def resolve(lab: Lab, victim: str) -> Status:
+def resolve(lab: Lab, victim: str) -> ResourceStatus:
     """End a split brain: discard the victim's own writes and resync it from the survivor."""
     peer, survivor = _peer(lab, victim), other(lab, victim)
     found = _after_dialling(peer, survivor)

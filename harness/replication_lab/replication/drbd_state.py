@@ -8,7 +8,7 @@ from replication_lab.model.lab.disk import Limits
 from replication_lab.world import clock, drbd
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status
+from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, ResourceStatus
 
 # Write cache on and no delays: the disk is never the bottleneck.
 FAST = Limits(write_cache=True)
@@ -54,7 +54,7 @@ def _part(machines: list[Peer]) -> None:
     )
 
 
-def was_connected(found: list[Status], connected: bool) -> Proof:
+def was_connected(found: list[ResourceStatus], connected: bool) -> Proof:
     """Return a proof that the primary reported the requested connection before and after a load, without a break."""
     said = [f"{status.connection}, {status.disk} here, {status.peer_disk} there" for status in found]
     connection, there = (CONNECTED, UP_TO_DATE) if connected else (WAITING, "DUnknown")

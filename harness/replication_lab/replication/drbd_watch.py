@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import drbd_state
-from replication_lab.world.drbd import CONNECTED, PRIMARY, Peer, Status
+from replication_lab.world.drbd import CONNECTED, PRIMARY, Peer, ResourceStatus
 
 # As the resource's file says.
 BY_DEFAULT = "C"
@@ -17,7 +17,7 @@ FLUSHED = ("1", "3")
 
 
 @dataclass
-class DiskWatch:
+class ReplicatedDiskWatch:
     """The state of both machines before a load; `proofs` proves that it lasted, and that no commit was too fast.
 
     `round_trip_ms` is the delay that the toxics add to the link.
@@ -26,7 +26,7 @@ class DiskWatch:
     machines: list[Peer]
     protocol: str
     round_trip_ms: float
-    before: Status = field(init=False)
+    before: ResourceStatus = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = self.machines[0].status()
@@ -44,7 +44,7 @@ class DiskWatch:
             *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
         ]
 
-    def _same_primary(self, after: Status) -> Proof:
+    def _same_primary(self, after: ResourceStatus) -> Proof:
         found = [self.before.role, after.role]
         return Proof(
             what=f"{self.machines[0].node} was primary before and after the load",
@@ -53,7 +53,7 @@ class DiskWatch:
             ok=set(found) == {PRIMARY},
         )
 
-    def _protocol_of(self, after: list[Status]) -> Proof:
+    def _protocol_of(self, after: list[ResourceStatus]) -> Proof:
         said = {f"{status.connection}, protocol {status.protocol}" for status in after}
         expected = f"{CONNECTED}, protocol {self.protocol}"
         return Proof(

@@ -35,7 +35,7 @@ def arranged(lab: Lab, settings: Settings) -> Iterator[Watch]:
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
         trip = added_ms(settings) if wanted == "semisync" else 0
-        yield semisync_probe.Watch(
+        yield semisync_probe.SemiSyncWatch(
             source, replicas, wanted, wait_point, "proxy", settings["clients"], round_trip_ms=trip
         )
 

@@ -11,7 +11,7 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
-from replication_lab.replication.abilities import Counts, ReportsReturns
+from replication_lab.replication.abilities import CountsEvents, ReportsReturns
 from replication_lab.replication.kind import Nodes, Settings, added_ms, register
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
@@ -26,7 +26,7 @@ WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
 
 @register("galera")
-class Cluster(Nodes, Counts, ReportsReturns):
+class GaleraCluster(Nodes, CountsEvents, ReportsReturns):
     """Members of one group."""
 
     roles = frozenset({"member"})
@@ -167,7 +167,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
     def arranged(self, settings: Settings) -> Iterator[Watch]:
         servers = [self.server(name) for name in self.names]
         galera_probe.wait_until_synced(servers, len(servers))
-        yield galera_probe.Watch(servers, added_ms(settings), throttled=False)
+        yield galera_probe.GaleraWatch(servers, added_ms(settings), throttled=False)
 
     def transactions(self, name: str) -> int | None:
         return GaleraNode(self.server(name)).status().last_committed

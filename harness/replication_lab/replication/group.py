@@ -31,7 +31,7 @@ SELF = (
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """A node's view of its group: its own state and role, and those of every node that it lists."""
 
     state: str
@@ -56,7 +56,7 @@ class Member:
         return self.role if self.has_majority else NO_MAJORITY
 
 
-def member(server: Server, node_at: Callable[[str], str] = str) -> Member:
+def member(server: Server, node_at: Callable[[str], str] = str) -> GroupMember:
     """Return a server's view of its group; LabError if it does not answer or has no Group Replication.
 
     `node_at` returns the node at a host as members report it.
@@ -64,7 +64,7 @@ def member(server: Server, node_at: Callable[[str], str] = str) -> Member:
     own, *_ = server.rows(SELF)
     rows = server.rows(MEMBERS)
     mine = [row for row in rows if row["member_id"] == own["me"]]
-    return Member(
+    return GroupMember(
         state=mine[0]["member_state"] if mine else "OFFLINE",
         role=mine[0]["member_role"] if mine else "",
         history=own["name"] or "",
@@ -98,7 +98,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def accepts_writes(cls, state: str) -> bool:
         return state == PRIMARY
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> GroupMember:
         """Return a node's view of its group, with the nodes' names."""
         return member(self.server(name), self.lab.node_at)
 
@@ -191,7 +191,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
 
     @contextmanager
     def arranged(self, settings: Settings) -> Iterator[Watch]:
-        yield _Watch(self, added_ms(settings))
+        yield _GroupWatch(self, added_ms(settings))
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -215,7 +215,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
 
 
 @dataclass
-class _Watch:
+class _GroupWatch:
     """A group before a load; `proofs` says whether it stayed the same whole group, and no commit was too fast.
 
     `round_trip_ms` is what the toxics add between any two members: each commit waits for a majority.
@@ -245,7 +245,7 @@ class _Watch:
         return [stayed, *none_too_fast(fastest_ms, self.round_trip_ms), *self.group.prove({})]
 
 
-def _is_as_its_role(server: Server, found: Member) -> bool:
+def _is_as_its_role(server: Server, found: GroupMember) -> bool:
     """Return whether a primary accepts writes by now, or a secondary refuses them."""
     return bool(server.value("SELECT @@GLOBAL.super_read_only")) == (found.role != PRIMARY)
 

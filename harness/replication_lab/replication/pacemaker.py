@@ -25,8 +25,8 @@ from replication_lab.world.pacemaker import (
     STARTED,
     STOPPED,
     UNPROMOTED,
-    Cluster,
-    Status,
+    ClusterStatus,
+    PacemakerCluster,
 )
 
 
@@ -114,7 +114,7 @@ def prove_service(lab: Lab) -> list[Proof]:
     return [*_prove_status(found.status()), _prove_address(found)]
 
 
-def _prove_status(status: Status) -> list[Proof]:
+def _prove_status(status: ClusterStatus) -> list[Proof]:
     online = [name for name, member in status.members.items() if member.online and not member.standby]
     disks = disks_of(status)
     return [
@@ -123,18 +123,18 @@ def _prove_status(status: Status) -> list[Proof]:
     ]
 
 
-def disks_of(status: Status) -> list[str]:
+def disks_of(status: ClusterStatus) -> list[str]:
     """Return the machines whose replicated disk is promoted, and those where it is not."""
     return [status.where(COPY, role) for role in (PROMOTED, UNPROMOTED)]
 
 
-def _all_run(status: Status, disks: list[str]) -> bool:
+def _all_run(status: ClusterStatus, disks: list[str]) -> bool:
     service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
     down = [each for each in status.resources if each.failed or not each.node]
     return not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
 
 
-def _prove_address(found: Cluster) -> Proof:
+def _prove_address(found: PacemakerCluster) -> Proof:
     server = found.server()
     said = f"service IP {found.address()} is on {server or 'no node'}"
     return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
@@ -174,14 +174,14 @@ def standby(lab: Lab, node: str) -> float | None:
     return moved
 
 
-def _status_with(lab: Lab, node: str) -> Status:
+def _status_with(lab: Lab, node: str) -> ClusterStatus:
     status = pacemaker.cluster(lab).status()
     if node not in status.members:
         raise unknown_name(f"machine of {lab.name}", node, status.members, "./lab ha status")
     return status
 
 
-def _refuse_unless_served(status: Status, other: str) -> None:
+def _refuse_unless_served(status: ClusterStatus, other: str) -> None:
     """Refuse unless the other machine serves: just after a node is lost, Pacemaker still reports it as serving."""
     member = status.members[other]
     if status.serving != other or not member.online or member.unclean:
@@ -190,7 +190,7 @@ def _refuse_unless_served(status: Status, other: str) -> None:
         )
 
 
-def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
+def _refuse_without_peer(lab: Lab, status: ClusterStatus, other: str) -> None:
     drbd.Peer(lab, other).refuse_unless_running()
     peer = status.members[other]
     if not peer.online or peer.unclean or peer.standby or not status.where(COPY, UNPROMOTED):
@@ -203,7 +203,7 @@ def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
         raise LabError(found, "a peer with the same data", "./lab drbd status")
 
 
-def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:
+def _runs_nothing(status: ClusterStatus, node: str) -> tuple[bool, str]:
     running = [each for each in status.resources if each.node == node and each.role != STOPPED]
     return not running, status.words()
 
@@ -233,7 +233,7 @@ def wait_until_whole(lab: Lab) -> None:
     drbd.wait_until_whole(lab)
 
 
-def both_have_disks(status: Status) -> tuple[bool, str]:
+def both_have_disks(status: ClusterStatus) -> tuple[bool, str]:
     # Just after a node is lost, Pacemaker still reports its last state.
     online = {name for name, member in status.members.items() if member.online and not member.unclean}
     return set(disks_of(status)) == online == set(status.members), status.words()

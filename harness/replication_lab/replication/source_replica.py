@@ -13,7 +13,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited
 from replication_lab.replication import failover, following
-from replication_lab.replication.abilities import Counts, Promotes, TakesOver
+from replication_lab.replication.abilities import CountsEvents, Promotes, TakesOver
 from replication_lab.replication.kind import COMMITS, Nodes, Settings, in_round_trips, register
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
@@ -96,7 +96,7 @@ SEMISYNC_RULES = (
 
 
 @register("async")
-class Followers(Nodes, Promotes, TakesOver, Counts):
+class Followers(Nodes, Promotes, TakesOver, CountsEvents):
     """A source and its asynchronous replicas."""
 
     whole = "replicating"

@@ -6,12 +6,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.comparing.comparison import Change, Comparison, Outcome
+from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange
 from replication_lab.model.comparing.digest import Digest
 from replication_lab.report import markdown
 from replication_lab.report.wording import number
 
-STYLES = {Outcome.WORSE: "red", Outcome.UNKNOWN: "yellow", Outcome.FINE: ""}
+STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", ComparedOutcome.FINE: ""}
 ENDINGS = {
     0: "no figure is worse by more than {margin:.0%}",
     1: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
@@ -27,7 +27,7 @@ def rendered(found: Comparison, margin: float) -> Group:
 
 def markdown_text(found: Comparison, margin: float) -> str:
     """Return the comparison for the job summary of a pipeline: the outcome first, then a table."""
-    order = [Outcome.WORSE, Outcome.UNKNOWN, Outcome.FINE]
+    order = [ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE]
     changes = sorted(found.changes, key=lambda change: (not change.judged, order.index(change.outcome)))
     headings = ("outcome", "case or claim", "engine", "figure or verdict", "after / before", "reason")
     parts = [
@@ -39,7 +39,7 @@ def markdown_text(found: Comparison, margin: float) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _cells(change: Change) -> tuple[str, ...]:
+def _cells(change: FigureChange) -> tuple[str, ...]:
     told = change.outcome if change.judged else "not judged"
     return told, change.of, change.engine, change.figure or verdicts(change), ratio(change), change.reason
 
@@ -80,7 +80,7 @@ def _tables(found: Comparison) -> Iterator[Table | Text]:
         yield _table("claim", claims, found)
 
 
-def _table(what: str, changes: list[Change], found: Comparison) -> Table:
+def _table(what: str, changes: list[FigureChange], found: Comparison) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(what)
     table.add_column("figure" if what == "case" else "verdict", no_wrap=True)
@@ -94,13 +94,13 @@ def _table(what: str, changes: list[Change], found: Comparison) -> Table:
     return table
 
 
-def verdicts(change: Change) -> str:
+def verdicts(change: FigureChange) -> str:
     if change.before is None:
         return ""
     return change.before if change.before == change.after else f"{change.before} → {change.after or 'not judged'}"
 
 
-def ratio(change: Change) -> str:
+def ratio(change: FigureChange) -> str:
     """Return "0.87 [0.83–0.91]", with "~" before it if the interval includes 1, which shows no change."""
     found = change.ratio
     if found is None:
@@ -112,7 +112,7 @@ def ratio(change: Change) -> str:
 def reasons(found: Comparison) -> Iterator[str]:
     """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse."""
     for change in found.changes:
-        if change.judged and change.outcome is not Outcome.FINE:
+        if change.judged and change.outcome is not ComparedOutcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of
             measured = f"{ratio(change)} times" if change.ratio else ""
             told = ", ".join(filter(None, [measured, change.reason]))

@@ -1,11 +1,11 @@
 """A comparison of two runs as a page, in the form of the reports."""
 
-from replication_lab.model.comparing.comparison import Comparison, Outcome
+from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison
 from replication_lab.report import answers, compared, page
 
 # At most this many changes are named in the answer; the table has all of them.
 NAMED = 3
-ORDER = (Outcome.WORSE, Outcome.UNKNOWN, Outcome.FINE)
+ORDER = (ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE)
 
 
 def render(found: Comparison, margin: float) -> str:

@@ -14,7 +14,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Condition:
+class SeenCondition:
     """A toxic in all measurements of a case, on all its links: what was requested and measured, and if it was seen."""
 
     first: FaultRow
@@ -35,7 +35,7 @@ class Condition:
         return f"{middle} ({least}–{most})"
 
 
-def conditions(summary: ExperimentSummary) -> list[Condition]:
+def conditions(summary: ExperimentSummary) -> list[SeenCondition]:
     """Return the toxics of the run, one for each engine and case; the links of a cluster are told together."""
     groups: dict[tuple[str, str, str, str, float | None], list[FaultRow]] = {}
     for fault in summary.faults:
@@ -43,9 +43,9 @@ def conditions(summary: ExperimentSummary) -> list[Condition]:
     return [_condition(rows) for rows in groups.values()]
 
 
-def _condition(rows: Sequence[FaultRow]) -> Condition:
+def _condition(rows: Sequence[FaultRow]) -> SeenCondition:
     spreads = [row.during for row in rows if row.during]
-    return Condition(
+    return SeenCondition(
         first=rows[0],
         links=list(dict.fromkeys(row.link for row in rows)),
         taken=len(rows),
@@ -64,13 +64,13 @@ def _median(values: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def scale(found: Sequence[Condition]) -> Scale | None:
+def scale(found: Sequence[SeenCondition]) -> Scale | None:
     """Return the scale of the round trips; a share of lost packets is not on it."""
     trips = [each for each in found if each.first.unit == "ms"]
     return strips.scale([value for each in trips for value in (each.first.asked, *(each.during or ()))])
 
 
-def picture(found: Condition, on: Scale) -> str:
+def picture(found: SeenCondition, on: Scale) -> str:
     """Return the requested figure as a stroke and the measured ones as a strip."""
     if found.during is None or found.first.unit != "ms":
         return ""
@@ -84,7 +84,7 @@ def picture(found: Condition, on: Scale) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class ProvedState:
     """A proved state of a case over all its measurements."""
 
     engine: str
@@ -96,14 +96,14 @@ class State:
     ok: int
 
 
-def states(record: Record) -> list[State]:
+def states(record: Record) -> list[ProvedState]:
     """Return the proofs of the cases' states, one for each engine, case and thing that was proved."""
     groups: dict[tuple[str, str, str], list[Proof]] = {}
     for m in record.measurements:
         for proof in m.proofs:
             groups.setdefault((m.engine, m.case, proof.what), []).append(proof)
     return [
-        State(
+        ProvedState(
             engine,
             case,
             what,

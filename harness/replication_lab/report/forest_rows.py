@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replication_lab.model.comparing.comparison import Change, Outcome
+from replication_lab.model.comparing.comparison import ComparedOutcome, FigureChange
 from replication_lab.report import forest, wording
 from replication_lab.report.forest import Bar
 from replication_lab.report.rows import ClaimRow, EffectRow, IntervalRow
@@ -12,7 +12,7 @@ TONES = {"HOLDS": "good", "KNOWN": "note", "CHANGED": "bad", "UNKNOWN": "doubt"}
 SYMBOLS = {"good": "●", "note": "◇", "bad": "◆", "doubt": "□"}
 # What needs a reader's attention comes first.
 ORDER = {"bad": 0, "doubt": 1, "note": 2, "good": 3}
-OUTCOMES = {Outcome.FINE: "good", Outcome.WORSE: "bad", Outcome.UNKNOWN: "doubt"}
+OUTCOMES = {ComparedOutcome.FINE: "good", ComparedOutcome.WORSE: "bad", ComparedOutcome.UNKNOWN: "doubt"}
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def _ratio(told: str, tone: str, found: IntervalRow) -> Bar | None:
     return Bar(told, tone, middle, found.low, found.high, 1.0, 1.0)
 
 
-def of_changes(changes: Sequence[Change]) -> Plot | None:
+def of_changes(changes: Sequence[FigureChange]) -> Plot | None:
     return plot([_change(each) for each in changes], "after / before; log scale, 1× means no change")
 
 
-def _change(change: Change) -> Bar | None:
+def _change(change: FigureChange) -> Bar | None:
     found = change.ratio
     if found is None:
         return None

@@ -14,7 +14,7 @@ from replication_lab.report.svg import Scale
 DRAWN, FEWEST = 24, 2
 
 
-class Judged(msgspec.Struct, frozen=True):
+class IndexedVerdict(msgspec.Struct, frozen=True):
     """What the index reads of a claim or of an expectation; every version of summary.json has it."""
 
     verdict: Verdict
@@ -28,7 +28,7 @@ class Judged(msgspec.Struct, frozen=True):
 class DrillOf(msgspec.Struct, frozen=True):
     """What the index reads of a drill."""
 
-    expectations: list[Judged] = []
+    expectations: list[IndexedVerdict] = []
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Reported(msgspec.Struct, frozen=True):
     preset: str = ""
     topology: str = ""
     conditions: dict[str, str] = {}
-    claims: list[Judged] = []
+    claims: list[IndexedVerdict] = []
     drills: list[DrillOf] = []
 
     @property
@@ -60,12 +60,12 @@ class Reported(msgspec.Struct, frozen=True):
         return (self.what, self.question, self.preset, *changed)
 
     @property
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[IndexedVerdict]:
         return [*self.claims, *(each for drill in self.drills for each in drill.expectations)]
 
 
 @dataclass(frozen=True)
-class Run:
+class IndexedRun:
     """A run in the index: the folder's name, and what was reported, None where nothing was."""
 
     name: str
@@ -91,10 +91,10 @@ class Trend:
     what: str
     engine: str
     sentence: str
-    points: list[tuple[str, float, Judged]]
+    points: list[tuple[str, float, IndexedVerdict]]
 
     @property
-    def latest(self) -> Judged:
+    def latest(self) -> IndexedVerdict:
         return self.points[-1][2]
 
     @property
@@ -110,15 +110,15 @@ def decode(summary: bytes) -> Reported | None:
         return None
 
 
-def render(runs: Sequence[Run]) -> str:
+def render(runs: Sequence[IndexedRun]) -> str:
     """Return the page of all runs."""
     latest_first = sorted(runs, key=lambda run: run.name, reverse=True)
     return page.rendered("page_of_runs.html.j2", runs=latest_first, trends=list(trends(runs)))
 
 
-def trends(runs: Iterable[Run]) -> Iterable[Trend]:
+def trends(runs: Iterable[IndexedRun]) -> Iterable[Trend]:
     """Yield each claim that several comparable runs measured."""
-    series: dict[tuple[object, ...], list[tuple[str, float, Judged]]] = {}
+    series: dict[tuple[object, ...], list[tuple[str, float, IndexedVerdict]]] = {}
     for name, reported in [(run.name, run.reported) for run in sorted(runs, key=_name) if run.reported]:
         for claim in reported.claims:
             if isinstance(claim.measured, float | int):
@@ -129,7 +129,7 @@ def trends(runs: Iterable[Run]) -> Iterable[Trend]:
             yield Trend(str(what), str(engine), points[-1][2].sentence, points[-DRAWN:])
 
 
-def _name(run: Run) -> str:
+def _name(run: IndexedRun) -> str:
     return run.name
 
 
@@ -154,7 +154,7 @@ def _picture(trend: Trend) -> str:
     return svg.picture(strips.WIDTH, strips.HEIGHT, told, svg.tag("path", d=path, class_="spark"), *marks, class_="bar")
 
 
-def _tone(judged: Judged) -> str:
+def _tone(judged: IndexedVerdict) -> str:
     if judged.changed:
         return "bad"
     return {Verdict.HOLDS: "good", Verdict.REFUTED: "note"}.get(judged.verdict, "doubt")

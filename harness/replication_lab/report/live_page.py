@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from replication_lab.model.live.record import Acted, Live, Second
-from replication_lab.model.live.view import Level, Sample, Span
+from replication_lab.model.live.view import Level, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
 from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
@@ -31,7 +31,7 @@ def render(opening: Live, record: Record) -> str:
     )
 
 
-def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
+def charts(samples: Sequence[ViewedSample], spans: Sequence[Span]) -> Iterator[Chart]:
     """Yield the charts of the live page that have data, all on the same axis."""
     ends = (samples[0].at, samples[-1].at)
     bands = [Band(span.begin, ends[1] if span.end is None else span.end, span.label) for span in spans]
@@ -54,7 +54,7 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
         yield made("live-errors", "Errors that the clients received", "errors/s", lines)
 
 
-def _commits(made: Made, samples: Sequence[Sample]) -> Chart:
+def _commits(made: Made, samples: Sequence[ViewedSample]) -> Chart:
     lines = [
         Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
         Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
@@ -63,13 +63,13 @@ def _commits(made: Made, samples: Sequence[Sample]) -> Chart:
     return made("live-commits", "Commits a second, and the law", "commits/s", lines, about=about, height=HIGH)
 
 
-def _states(made: Made, samples: Sequence[Sample]) -> Chart:
+def _states(made: Made, samples: Sequence[ViewedSample]) -> Chart:
     strips = [_strip(band.track, samples) for band in samples[-1].bands]
     height, about = STATES + STRIP * len(strips), "As each node reports it."
     return made("live-states", "States of the nodes", "", [], about=about, strips=strips, bands=(), height=height)
 
 
-def _latencies(made: Made, samples: Sequence[Sample]) -> Iterator[Chart]:
+def _latencies(made: Made, samples: Sequence[ViewedSample]) -> Iterator[Chart]:
     found = [(each.at, each.latency) for each in samples if each.latency]
     lines = [
         Line(label, [(at, getattr(latency, f"{label}_ms")) for at, latency in found], look, bare=True)
@@ -91,7 +91,7 @@ def _of_each(
         yield made(*named, lines, about=about)
 
 
-def _strip(track: str, samples: Sequence[Sample]) -> Strip:
+def _strip(track: str, samples: Sequence[ViewedSample]) -> Strip:
     """Return the states of a track over time; seconds with the same state are one span."""
     spans: list[tuple[float, float, str, str]] = []
     begin = samples[0].at

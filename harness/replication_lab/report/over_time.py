@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.comparing.over_time import FEWEST_RUNS, Change, Place, Series
+from replication_lab.model.comparing.over_time import FEWEST_RUNS, LevelChange, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -49,7 +49,7 @@ def _changes(series: Series) -> str:
     return ", ".join(f"{percent(change)} at {series.points[change.at].run}" for change in series.changes) or "none"
 
 
-def percent(change: Change) -> str:
+def percent(change: LevelChange) -> str:
     """Return a change as "-12.9 %"."""
     return f"{100 * (change.ratio - 1):+.1f} %"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.event import Lab
+from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.core.verdict import exit_code, worst
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.claim import ClaimJudgement, NotJudged, Relation
-from replication_lab.model.experiment.experiment import Comparison, Curves, Experiment
+from replication_lab.model.experiment.experiment import ComparisonTable, Curves, Experiment
 from replication_lab.model.experiment.quantities import unit_of
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.record.latencies import pooled
@@ -142,7 +142,7 @@ def _environment(record: Record) -> Environment:
     return Environment(host=record.opening.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record))
 
 
-def _lab(lab: Lab) -> LabRow:
+def _lab(lab: LabCameUp) -> LabRow:
     return LabRow(
         engine=lab.engine,
         version=lab.version,
@@ -166,7 +166,7 @@ def _curves(curves: Curves, record: Record) -> CurvesRow:
     )
 
 
-def _comparison(asked: Comparison, record: Record) -> ComparisonRow:
+def _comparison(asked: ComparisonTable, record: Record) -> ComparisonRow:
     columns = [
         (engine, said, rows)
         for engine in record.engines
@@ -187,7 +187,7 @@ def _comparison(asked: Comparison, record: Record) -> ComparisonRow:
     )
 
 
-def _cell(asked: Comparison, record: Record, engine: str, case: str | None) -> CellRow | None:
+def _cell(asked: ComparisonTable, record: Record, engine: str, case: str | None) -> CellRow | None:
     average, least, most = (
         list(record.series(engine, case or "", name).values()) for name in (asked.average, asked.least, asked.most)
     )

@@ -15,7 +15,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting
-from replication_lab.model.drill.drill_result import Drilled
+from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.experiment import Case, Experiment
 from replication_lab.model.experiment.measuring import ProofsOfNodes
@@ -241,8 +241,8 @@ def with_results(folder: Path, record: Record) -> Record:
     return record
 
 
-def _results(folder: Path, record: Record) -> Iterator[Drilled]:
+def _results(folder: Path, record: Record) -> Iterator[CaseDrilled]:
     for each in record.events:
         if isinstance(each, Evidence) and each.case:
             result = drill_set.judged_as_found(each, folder / each.ledger)
-            yield Drilled(engine=each.engine, case=each.case, run=each.run, result=result)
+            yield CaseDrilled(engine=each.engine, case=each.case, run=each.run, result=result)

@@ -9,7 +9,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import KEPT, End
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.drill.evidence import Drills
+from replication_lab.model.drill.evidence import DrillsOpening
 from replication_lab.model.lab.attachment import AttachedLink
 from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.kind import Nodes
@@ -134,7 +134,7 @@ def run(
     lab: AttachedLab, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, probe: Probe | None = None
 ) -> None:
     """Run drills one after another on the project; the run ends at one after which the project is not as before."""
-    opening = Drills(
+    opening = DrillsOpening(
         topology=lab.name,
         engines=[lab.engine],
         drills=list(drills),

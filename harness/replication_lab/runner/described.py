@@ -7,7 +7,7 @@ from typing import Any
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import Lab as LabCameUp
+from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.lab.storage import Storage
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host

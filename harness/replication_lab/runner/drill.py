@@ -32,7 +32,7 @@ from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.abilities import (
     ChoosesServer,
     ComparesDisks,
-    Counts,
+    CountsEvents,
     Promotes,
     ReportsReturns,
     TakesOptions,
@@ -44,7 +44,7 @@ from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host, places, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
-from replication_lab.world.mysql.client import Client
+from replication_lab.world.mysql.client import ApplicationClient
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
@@ -99,7 +99,7 @@ class Baseline:
 
     counted: dict[str, int]
     logged: dict[str, int]
-    forbidden: forbidden_logs.Watch
+    forbidden: forbidden_logs.LogWatch
 
 
 @dataclass
@@ -136,7 +136,7 @@ class DrillRun:
 
     def prepare(self) -> Baseline:
         """Do T0: every node healthy, the ledger's tables on each, and the figures to compare afterwards."""
-        forbidden = forbidden_logs.Watch(self.lab, self.what.tolerates)
+        forbidden = forbidden_logs.LogWatch(self.lab, self.what.tolerates)
         self._until_whole()
         if self.what.initial_primary:
             cast(ChoosesServer, self.nodes).let_serve(self.what.initial_primary)
@@ -258,7 +258,7 @@ class DrillRun:
             "cpu_share": round(cpu_seconds / max(self._time(), 1e-3), 3),
         }
 
-    def _client(self, node: str) -> Client:
+    def _client(self, node: str) -> ApplicationClient:
         """Return a client with an application's privileges: an administrator could write on a read-only server."""
         through = self.what.through if node in self.what.clients else ""
 
@@ -266,7 +266,7 @@ class DrillRun:
             found = self.lab.node(node).server().as_application()
             return found.at(self.lab.link(through).address) if through else found
 
-        return Client(server)
+        return ApplicationClient(server)
 
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)
@@ -372,7 +372,7 @@ class DrillRun:
         return {name: many - before[name] for name, many in self._counters().items() if name in before}
 
     def _counters(self) -> dict[str, int]:
-        return self.nodes.counted() if isinstance(self.nodes, Counts) else {}
+        return self.nodes.counted() if isinstance(self.nodes, CountsEvents) else {}
 
 
 def _said(proofs: Sequence[Proof]) -> str:

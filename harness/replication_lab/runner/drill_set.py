@@ -18,7 +18,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill import drill, drill_result, history
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result
-from replication_lab.model.drill.evidence import Drills, Evidence
+from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.record.record import Record
@@ -190,8 +190,8 @@ def run(
         journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
 
 
-def _opening(asked: LabRequest, drills: Sequence[Drill], seed: int) -> Drills:
-    return Drills(
+def _opening(asked: LabRequest, drills: Sequence[Drill], seed: int) -> DrillsOpening:
+    return DrillsOpening(
         topology=asked.topology.name,
         engines=[asked.engine],
         drills=list(drills),

@@ -16,7 +16,7 @@ from replication_lab.model.core.noise import STOP, WAIT
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import exit_code
 from replication_lab.model.drill.evidence import Evidence, Looked
-from replication_lab.model.experiment.drilled import Drills
+from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.relations import Place
@@ -28,7 +28,7 @@ from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.runner import asked_drills, described
-from replication_lab.runner.session import Session
+from replication_lab.runner.session import EngineSession
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, revisions, signals
 from replication_lab.world.docker import engine as docker_engine
@@ -188,10 +188,10 @@ class Run:
         """Return a new seed for each load: an update that repeats another changes nothing and is not logged."""
         return self.seed * 1000 + len(self.journal.record.measurements) + 1
 
-    def opening(self) -> record.Run:
+    def opening(self) -> record.RunOpening:
         """Return the first event of the record: what is run, with which settings, and where."""
         plan = {"min_rounds": self.preset.min_rounds, "max_rounds": self.preset.max_rounds, "alpha": self.preset.alpha}
-        return record.Run(
+        return record.RunOpening(
             experiment=self.experiment.name,
             preset=self.preset.name,
             seed=self.seed,
@@ -224,7 +224,7 @@ class Run:
     def _on_engines(self, engines: list[str]) -> str:
         with ExitStack() as stack:
             stack.callback(self.up.clear)
-            sessions = [Session(self, self._labs(engine, stack), engine) for engine in engines]
+            sessions = [EngineSession(self, self._labs(engine, stack), engine) for engine in engines]
             with self._left_up_if_failed(engines, sessions):
                 for session in sessions:
                     session.open()
@@ -234,7 +234,7 @@ class Run:
             return why
 
     @contextmanager
-    def _left_up_if_failed(self, engines: list[str], sessions: list[Session]) -> Iterator[None]:
+    def _left_up_if_failed(self, engines: list[str], sessions: list[EngineSession]) -> Iterator[None]:
         """Leave the labs up after the block if it failed, or if a verdict for these engines is not the expected one."""
         failed = self.keep
         try:
@@ -250,7 +250,7 @@ class Run:
 
     def _failed(self, engine: str) -> bool:
         # The claims about drills are decided later, on other labs.
-        later = {claim.id for claim in self.experiment.claims if isinstance(claim.relation, Drills)}
+        later = {claim.id for claim in self.experiment.claims if isinstance(claim.relation, KnownInDrills)}
         judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.claim not in later]
         return bool(exit_code(judged)) and bool(judged or not later)
 
@@ -262,7 +262,7 @@ class Run:
             labs_up[spec] = stack.enter_context(self.world.lab(spec))
         return labs_up
 
-    def rounds(self, sessions: list[Session]) -> str:
+    def rounds(self, sessions: list[EngineSession]) -> str:
         """Measure rounds until all claims are decided or a limit is reached; return DECIDED, GIVEN_UP or the limit.
 
         After the plan's first rounds only the cases of claims that are still open are measured.
@@ -293,16 +293,16 @@ class Run:
         if noisy := [each.noise for each in found if not each.noise.quiet]:
             self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
 
-    def _without_open_claims(self, sessions: list[Session]) -> str:
+    def _without_open_claims(self, sessions: list[EngineSession]) -> str:
         judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
-    def _compared(self, sessions: list[Session]) -> list[tuple[Place, ...]]:
+    def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
         """Return the (engine, case) that each claim compares."""
         relations = [claim.relation for claim in self.experiment.claims]
         return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 
-    def _open(self, sessions: list[Session]) -> set[Place]:
+    def _open(self, sessions: list[EngineSession]) -> set[Place]:
         """Return the (engine, case) that another round must measure: those of undecided claims that it may decide."""
         claims = {claim.id: claim.relation for claim in self.experiment.claims}
         return {

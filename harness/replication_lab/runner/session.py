@@ -20,10 +20,10 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.experiment.experiment import Case, Experiment
 from replication_lab.model.experiment.lab_spec import LabSpec
-from replication_lab.model.experiment.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
+from replication_lab.model.experiment.measuring import HasFastestCommit, HasMoments, HasProofs, LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
-from replication_lab.model.record.measurement import Fault, Measurement
+from replication_lab.model.record.measurement import Measurement, SeenToxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
 from replication_lab.world import at_once, catalogue, clock, signals
@@ -68,7 +68,7 @@ class Calibration:
             with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
-    def follow(self, lab: Lab, faults: list[Fault]) -> None:
+    def follow(self, lab: Lab, faults: list[SeenToxic]) -> None:
         """Correct a toxic's next use by the measured round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
@@ -79,7 +79,7 @@ class Calibration:
 
 
 @dataclass
-class Session:
+class EngineSession:
     """The rounds of a run on one engine's labs, which all run at the same time."""
 
     run: "Run"
@@ -239,13 +239,13 @@ def _of_error(error: LabError, further: list[str]) -> dict[str, Any]:
     return {"doubts": [error.found, *further]}
 
 
-def _fastest_commit_ms(outcome: Outcome) -> float | None:
+def _fastest_commit_ms(outcome: LoadOutcome) -> float | None:
     if isinstance(outcome, HasFastestCommit):
         return outcome.fastest_commit_ms
     return outcome.figures.get("latency_min_ms")
 
 
-def _timeline(outcome: Outcome, looked: list[Looked], ran: tuple[float, float]) -> LoadTimeline | None:
+def _timeline(outcome: LoadOutcome, looked: list[Looked], ran: tuple[float, float]) -> LoadTimeline | None:
     moments = outcome.moments if isinstance(outcome, HasMoments) else None
     return timeline_of(moments, looked, ran, waited_after(outcome.figures)) if moments else None
 
@@ -268,7 +268,7 @@ def all_at_once(parts: Sequence[AbstractContextManager[Entered]]) -> Iterator[li
                 attempt.result()
 
 
-def trips(faults: list[Fault]) -> dict[str, float]:
+def trips(faults: list[SeenToxic]) -> dict[str, float]:
     """Return the round trip during the load as a figure, if all links with a toxic should have the same one.
 
     The median is that of the typical link (the median of the links' medians). The shortest is that of any link: no

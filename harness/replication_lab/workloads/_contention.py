@@ -22,7 +22,7 @@ Transact = Callable[[Cursor, Random], None]
 
 
 @dataclass
-class Client:
+class CollidingClient:
     """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
 
     `answered` and `lost` are the times (s) of the commits and of the conflicts.
@@ -44,7 +44,7 @@ class Collided:
     are the sums on all nodes.
     """
 
-    clients: list[Client]
+    clients: list[CollidingClient]
     grown: int
     sums: list[int]
     per_commit: int = 1
@@ -99,7 +99,7 @@ class Collided:
 
 def collide(
     lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, *, seed: int
-) -> list[Client]:
+) -> list[CollidingClient]:
     """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
 
     A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
@@ -121,10 +121,10 @@ def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextMana
 
 def _client(
     connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
-) -> Client:
+) -> CollidingClient:
     # A client that starts before the others have connected cannot conflict with them.
     together.wait()
-    client = Client(began=clock.timer())
+    client = CollidingClient(began=clock.timer())
     while (began := clock.timer()) < client.began + seconds:
         try:
             with transaction(connection) as cursor:

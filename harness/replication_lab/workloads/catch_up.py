@@ -10,7 +10,7 @@ from replication_lab.probes.lag import Lag
 from replication_lab.probes.redo_log import Cycle
 from replication_lab.workloads.catch_up_phases import (
     GROUP,
-    Phase,
+    RacePhase,
     figures,
     flushed,
     paced,
@@ -75,7 +75,7 @@ class Race:
         lag = Lag(lab.node("source").server(), {node: lab.node(node).server() for node in REPLICAS})
         self._fall_behind(lab, lag, seed, found)
         self._settle(lag)
-        with Phase(lab, lag) as whole:
+        with RacePhase(lab, lag) as whole:
             rate = self._catch_up(lab, lag, found)
             if self.paced:
                 self._keep_up(lab, lag, rate, seed, found)
@@ -141,7 +141,7 @@ class Race:
         """Let all replicas catch up as fast as their disks allow; return a load's rate between RAID1 and RAID0."""
         redo = {name: read_redo(server) for name, server in lag.replicas.items()}
         rate = 0.0
-        with Phase(lab, lag) as both_behind:
+        with RacePhase(lab, lag) as both_behind:
             self._watch(lag, self.window)
             if self.paced:
                 rate = self._until_nearly_level(lag, both_behind)
@@ -156,7 +156,7 @@ class Race:
         found.figures |= figures(both_behind)
         return rate
 
-    def _until_nearly_level(self, lag: Lag, behind: Phase) -> float:
+    def _until_nearly_level(self, lag: Lag, behind: RacePhase) -> float:
         """Wait until RAID0's backlog is small enough to be worked off during the load; return the load's rate."""
 
         def is_near() -> bool:
@@ -184,7 +184,7 @@ class Race:
             began = lag.since
             caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
             if caught_up is not None:
-                with Phase(lab, lag) as after:
+                with RacePhase(lab, lag) as after:
                     self._until(clock.timer() + max(self.rest, self.paced - caught_up), lag, client)
                 found.figures |= figures(after, "_after")
             found.commits += client.rows

@@ -29,7 +29,7 @@ def raced_arrays(lab: Lab) -> list[Array]:
     return [arrays.array(lab, node) for node in REPLICAS]
 
 
-class Phase:
+class RacePhase:
     """The work of each replica's disks in a block, and the rows a second that it applied."""
 
     disks: dict[str, DiskWork]
@@ -37,7 +37,7 @@ class Phase:
     def __init__(self, lab: Lab, lag: Lag):
         self._arrays, self._lag = {array.node: array for array in raced_arrays(lab)}, lag
 
-    def __enter__(self) -> "Phase":
+    def __enter__(self) -> "RacePhase":
         self._before, self._began, self._ended = self._look(), self._lag.since, math.inf
         return self
 
@@ -74,7 +74,7 @@ class Phase:
         return dict(zip(self._arrays, at_once.of_each(disk_activity.look, self._arrays.values()), strict=True))
 
 
-def figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:
+def figures(phase: RacePhase, suffix: str = "") -> dict[str, float | None]:
     rows = phase.rows_per_second()
     return {
         f"{name}_{what}{suffix}": value
@@ -92,7 +92,7 @@ def still_behind(name: str, rows: int) -> Proof:
     return Proof(what=f"{name} was behind all the time", expected="at least 1 row", found=f"{rows} rows", ok=rows > 0)
 
 
-def went_on(name: str, phase: Phase, when: str) -> Proof:
+def went_on(name: str, phase: RacePhase, when: str) -> Proof:
     pause, allowed = phase.longest_pause(name), PAUSE_SHARE * phase.seconds
     return Proof(
         what=f"{name} continued to apply {when}",
@@ -103,7 +103,7 @@ def went_on(name: str, phase: Phase, when: str) -> Proof:
     )
 
 
-def saturated(name: str, phase: Phase, when: str) -> Proof:
+def saturated(name: str, phase: RacePhase, when: str) -> Proof:
     busy = phase.disks[name].busy
     return Proof(
         what=f"the disks of {name} were the limit {when}",
@@ -114,7 +114,7 @@ def saturated(name: str, phase: Phase, when: str) -> Proof:
     )
 
 
-def flushed(name: str, phase: Phase) -> Proof:
+def flushed(name: str, phase: RacePhase) -> Proof:
     flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second()[name] or 0.0
     return Proof(
         what=f"commits on {name} waited for flushes",

@@ -80,7 +80,7 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
 
 
 @contextmanager
-def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
+def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["RaceWatch"]:
     """Stop the replicas' appliers (one, or by these settings) and slow their disks within the block.
 
     The source continues to write meanwhile; the replicas apply the backlog at the end.
@@ -90,7 +90,7 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
     try:
         at_once.of_each(lambda server: _configure_appliers(server, appliers), servers)
         with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
-            yield Watch(servers, limits, limited)
+            yield RaceWatch(servers, limits, limited)
     finally:
         at_once.of_each(lambda server: _catch_up(server, lab.node("source").server()), servers)
         write_back(raced_arrays(lab))
@@ -114,7 +114,7 @@ def _catch_up(server: Server, source: Server) -> None:
 
 
 @dataclass
-class Watch:
+class RaceWatch:
     """The disks of a case, checked before and after it, and the replicas, which must still apply."""
 
     servers: list[Server]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Protocol
 
-from replication_lab.model.drill.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
+from replication_lab.model.drill.history import Copy, Invoked, Outcome, RowLook, StatementEnd, encode, ranges
 from replication_lab.model.lab.mysql_errors import conflict
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.workloads.drawn import Drawn, drawn
 from replication_lab.world import clock
-from replication_lab.world.mysql.client import Answer
+from replication_lab.world.mysql.client import TransactionAnswer
 from replication_lab.world.mysql.server import Server
 
 TABLE, HOT = "lab.ledger", "lab.ledger_hot"
@@ -28,9 +28,9 @@ WATCH_SECONDS = 0.02
 
 
 class Transacts(Protocol):
-    """A client: replication_lab.world.mysql.client.Client, or a test's."""
+    """A client: replication_lab.world.mysql.client.ApplicationClient, or a test's."""
 
-    def transact(self, statements: list[str]) -> Answer: ...
+    def transact(self, statements: list[str]) -> TransactionAnswer: ...
 
     def look(self, query: str) -> int | None: ...
 
@@ -137,7 +137,7 @@ class _Client:
         query = f"SELECT COALESCE(MAX(id), -1) FROM {TABLE} WHERE id BETWEEN {first} AND {first + IDS_PER_CLIENT - 1}"
         found = reader.look(query)
         if found is not None:
-            self.write(encode(Look(self.number, writer, node, invoked, self.time(), None if found < 0 else found)))
+            self.write(encode(RowLook(self.number, writer, node, invoked, self.time(), None if found < 0 else found)))
 
     def time(self) -> float:
         return round(clock.timer() - self.began, 6)
@@ -193,13 +193,13 @@ class _Writer(_Client):
             return due
         return now
 
-    def _rest_after(self, answer: Answer) -> float:
+    def _rest_after(self, answer: TransactionAnswer) -> float:
         if answer.outcome is Outcome.ACKNOWLEDGED:
             return self.ledger.think_ms / 1000
         return 0 if conflict(answer.code) else RETRY_SECONDS
 
-    def _attempt(self, client: Transacts, number: int, own: Sequence[str]) -> Answer:
+    def _attempt(self, client: Transacts, number: int, own: Sequence[str]) -> TransactionAnswer:
         self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))
         answer = client.transact(self.ledger.statements(number, own))
-        self.write(encode(Ended(number, self.time(), answer.outcome, answer.code, answer.text)))
+        self.write(encode(StatementEnd(number, self.time(), answer.outcome, answer.code, answer.text)))
         return answer

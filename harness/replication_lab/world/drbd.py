@@ -35,7 +35,7 @@ SETTING = re.compile(r"^\s+([a-z][a-z-]+)\s+(\S+);", re.M)
 SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resource by /proc/drbd of DRBD 8.4; counts are in KiB since it was brought up.
 
     `out_of_sync_kib` is DRBD's oos: the data known to differ. `write_order` is how DRBD keeps the order of writes on
@@ -110,7 +110,7 @@ FIELDS = {
 }
 
 
-def parse_status(text: str) -> Status:
+def parse_status(text: str) -> ResourceStatus:
     """Return the Status of the output of `resource status`; LabError if there is no resource."""
     state = STATE.search(text)
     if not state:
@@ -127,7 +127,7 @@ def parse_status(text: str) -> Status:
         "synced_percent": float(synced[1]) if synced else None,
         "split_brain": "split-brain" in text.splitlines(),
     }
-    return msgspec.convert({**found, **counted, **moments, **rest}, Status)
+    return msgspec.convert({**found, **counted, **moments, **rest}, ResourceStatus)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Peer:
         if state != "running":
             raise LabError(f"{self.node} is not running", "a running machine", f"./lab start {self.node}")
 
-    def power_on(self) -> Status:
+    def power_on(self) -> ResourceStatus:
         """Start its disk and its machine, if they are off; return its status once its resource is up."""
         disk = f"{self.node}-{DISK}"
         if self.lab.service(disk).state()[0] == "exited":
@@ -183,7 +183,7 @@ class Peer:
             self.machine.start_again()
         return self.wait_until_answers()
 
-    def status(self) -> Status:
+    def status(self) -> ResourceStatus:
         return parse_status(self.tell("status"))
 
     def states(self) -> Conversation:
@@ -194,23 +194,23 @@ class Peer:
         """Return the resource's options that are in force, defaults included: {option: value}."""
         return dict(SETTING.findall(self.tell("settings")))
 
-    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
+    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> ResourceStatus:
         """Wait until its resource is up, for example after a start; LabError if the machine does not run."""
         return clock.wait_until(
             self._answer_soon, f"{self.node} to report its DRBD resource", seconds, every=POLL_SECONDS
         )
 
-    def _answer_soon(self) -> Status | None:
+    def _answer_soon(self) -> ResourceStatus | None:
         self.refuse_unless_running()
         return self.answer()
 
-    def answer(self) -> Status | None:
+    def answer(self) -> ResourceStatus | None:
         """Return its status; None if it is dead, frozen or booting."""
         with suppress(LabError):
             return self.status()
         return None
 
-    def going_on(self) -> Status:
+    def going_on(self) -> ResourceStatus:
         """Return its status; LabError if it has stopped trying to connect, because it would never recover."""
         found = self.status()
         if found.connection == STAND_ALONE:

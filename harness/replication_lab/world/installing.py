@@ -25,7 +25,7 @@ APPEND = 'mkdir -p "$(dirname "$1")" && printf "%s\\n" "$2" >>"$1"'
 
 
 @dataclass(frozen=True)
-class Change:
+class HostChange:
     """One change of this host: why, the commands that make it, and what they add."""
 
     why: str
@@ -42,7 +42,7 @@ class Change:
         return [*adds, *installs, *([f"start    {self.starts}"] if self.starts else [])]
 
 
-def allow(change: Change) -> None:
+def allow(change: HostChange) -> None:
     """Tell what will be changed, and wait for Enter on a terminal; LabError with the commands if it is refused."""
     decided = os.environ.get(VARIABLE, "")
     if decided not in ("", "yes", "no"):
@@ -82,14 +82,14 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _refused(change: Change, found: str) -> LabError:
+def _refused(change: HostChange, found: str) -> LabError:
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in change.commands)
     return LabError(
         found, f"these steps done by hand, or {VARIABLE} unset to let the lab do it", f"by hand:\n  {by_hand}"
     )
 
 
-def make(change: Change) -> None:
+def make(change: HostChange) -> None:
     """Make a change that was allowed. Record what it adds first: an interruption leaves nothing unknown."""
     for line in _new(change):
         run_as_root(["sh", "-c", APPEND, "sh", str(RECORD), line])
@@ -97,7 +97,7 @@ def make(change: Change) -> None:
         run_as_root(command)
 
 
-def _new(change: Change) -> list[str]:
+def _new(change: HostChange) -> list[str]:
     """Return the lines of the record that the change adds; what is on this host already is not the lab's."""
     files = [f"file {path}" for path, _ in change.files]
     packages = [f"package {name}" for name in change.packages if not _is_installed(name)]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -40,20 +40,19 @@ class Journal:
 
         An interruption is recorded and not raised again, because the results until then are judged and reported.
         """
-        self.write(opening)
-        try:
-            yield
-        except KeyboardInterrupt as stop:
-            signals.noticed()
-            self.write(End(why=INTERRUPTED, reason=str(stop) or "SIGINT"))
-        except BaseException as error:
-            # The error may be that nothing can be written; it is the one to tell.
-            with suppress(LabError):
-                said = error.found if isinstance(error, LabError) else error
-                self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {said}"))
-            raise
-        finally:
-            self.close()
+        with closing(self):
+            self.write(opening)
+            try:
+                yield
+            except KeyboardInterrupt as stop:
+                signals.noticed()
+                self.write(End(why=INTERRUPTED, reason=str(stop) or "SIGINT"))
+            except BaseException as error:
+                # The error may be that nothing can be written; it is the one to tell.
+                with suppress(LabError):
+                    said = error.found if isinstance(error, LabError) else error
+                    self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {said}"))
+                raise
 
     def close(self) -> None:
         self._file.close()

@@ -19,7 +19,7 @@ STARTED, STOPPED, PROMOTED, UNPROMOTED = "Started", "Stopped", "Promoted", "Unpr
 POLL_SECONDS = 0.5
 
 
-class Member(msgspec.Struct, frozen=True):
+class ClusterMember(msgspec.Struct, frozen=True):
     """A machine as the cluster sees it; a lost machine is `unclean` until it is known to be dead."""
 
     online: bool
@@ -43,11 +43,11 @@ class Resource(msgspec.Struct, frozen=True):
     failed: bool
 
 
-class Status(msgspec.Struct, frozen=True):
+class ClusterStatus(msgspec.Struct, frozen=True):
     """The cluster as one machine sees it; `quorum` means that the machine's partition has a quorum."""
 
     quorum: bool
-    members: dict[str, Member]
+    members: dict[str, ClusterMember]
     resources: list[Resource]
     failures: list[str]
 
@@ -79,14 +79,14 @@ class Status(msgspec.Struct, frozen=True):
         return "; ".join([self.who(), *(self.runs(node) for node in self.members), *self.failures])
 
 
-def parse_status(text: str) -> Status:
+def parse_status(text: str) -> ClusterStatus:
     """Return the Status of crm_mon's XML; LabError if it is something else."""
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
         raise LabError(f"crm_mon printed {text.strip()[:200]!r}", "crm_mon's XML", "./lab logs node1") from error
     coordinator = root.find("./summary/current_dc")
-    return Status(
+    return ClusterStatus(
         quorum=coordinator is not None and coordinator.get("with_quorum") == "true",
         members={node.get("name", ""): _member(node) for node in root.iterfind("./nodes/node")},
         resources=[each for above in root.iterfind("./resources/*") for each in _resources(above)],
@@ -98,8 +98,8 @@ def _is(element: ET.Element, attribute: str) -> bool:
     return element.get(attribute) == "true"
 
 
-def _member(node: ET.Element) -> Member:
-    return Member(_is(node, "online"), _is(node, "standby"), _is(node, "unclean"), _is(node, "is_dc"))
+def _member(node: ET.Element) -> ClusterMember:
+    return ClusterMember(_is(node, "online"), _is(node, "standby"), _is(node, "unclean"), _is(node, "is_dc"))
 
 
 def _resources(above: ET.Element) -> list[Resource]:
@@ -127,7 +127,7 @@ def _failure(found: ET.Element) -> str:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class PacemakerCluster:
     """The cluster of a lab's machines, queried and controlled through any machine that answers."""
 
     lab: Lab
@@ -136,7 +136,7 @@ class Cluster:
     def nodes(self) -> list[str]:
         return [node.name for node in self.lab.topology.nodes]
 
-    def status(self, node: str = "") -> Status:
+    def status(self, node: str = "") -> ClusterStatus:
         """Return the status as a machine sees it, or the first one that answers; LabError if none does."""
         return parse_status(self._tell("status", node=node))
 
@@ -217,11 +217,11 @@ def is_managed(lab: Lab) -> bool:
     return lab.topology.manager == "pacemaker"
 
 
-def cluster(lab: Lab) -> Cluster:
+def cluster(lab: Lab) -> PacemakerCluster:
     """Return the lab's cluster; LabError if no cluster manager runs its machines."""
     if not is_managed(lab):
         raise LabError(f"{lab.name} has no cluster manager", "a lab of topology drbd-ha", "./lab up drbd-ha")
-    return Cluster(lab)
+    return PacemakerCluster(lab)
 
 
 def refuse_managed(lab: Lab, instead: str) -> None:

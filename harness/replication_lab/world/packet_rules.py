@@ -22,7 +22,7 @@ BETWEEN_SECONDS = 1
 
 
 @dataclass(frozen=True)
-class Rule:
+class PacketRule:
     """A rule of a table, as iptables-save prints it, for a bridge that does not exist."""
 
     table: str
@@ -45,7 +45,7 @@ class Rule:
         return f"iptables -t {self.table} -D {self.text.removeprefix('-A ')}"
 
 
-def stale() -> list[Rule] | None:
+def stale() -> list[PacketRule] | None:
     """Return the rules for bridges that do not exist; None if they cannot be read: not root, or no iptables.
 
     They are read twice: an engine that removes a network deletes its bridge a moment before its rules.
@@ -58,7 +58,7 @@ def stale() -> list[Rule] | None:
     return [rule for rule in found if rule in again]
 
 
-def _now() -> list[Rule] | None:
+def _now() -> list[PacketRule] | None:
     rules = _saved()
     return None if rules is None else parse(rules, {name for _, name in socket.if_nameindex()})
 
@@ -71,7 +71,7 @@ def _saved() -> str | None:
     return None if ended.returncode else ended.stdout
 
 
-def parse(saved: str, interfaces: set[str]) -> list[Rule]:
+def parse(saved: str, interfaces: set[str]) -> list[PacketRule]:
     """Return the rules in the output of iptables-save that name a Docker bridge which is not among the interfaces."""
     found, table = [], ""
     for line in saved.splitlines():
@@ -79,5 +79,5 @@ def parse(saved: str, interfaces: set[str]) -> list[Rule]:
             table = line[1:]
         elif line.startswith("-A "):
             gone = [bridge for bridge in BRIDGE.findall(line) if bridge not in interfaces]
-            found += [Rule(table, line, gone[0])] if gone else []
+            found += [PacketRule(table, line, gone[0])] if gone else []
     return found

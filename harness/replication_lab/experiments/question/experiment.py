@@ -17,7 +17,7 @@ from replication_lab.experiments.question.topologies import refuse_what_a_topolo
 from replication_lab.experiments.question.variables import server_settings
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.drilled import Drills, WorstOfDrills
+from replication_lab.model.experiment.drilled import KnownInDrills, WorstOfDrills
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset
 from replication_lab.model.experiment.quantities import ErrorShare, Figure, latency_p50, throughput
 from replication_lab.model.lab.topology import Topology
@@ -171,10 +171,10 @@ def _known_of_drills(question: Question) -> Iterator[Claim]:
         for name, what in (("lost", "the number of lost rows"), ("rto_s", "the time without service")):
             case = named(values)
             sentence = f"{what} in the drill {question.drill} with {case} is known"
-            yield Claim(f"{name}:{case}", sentence, Drills(case, name, question.drills_of_a_case))
+            yield Claim(f"{name}:{case}", sentence, KnownInDrills(case, name, question.drills_of_a_case))
 
 
-def _of_drills(question: Question, asked: AskedClaim) -> Drills:
+def _of_drills(question: Question, asked: AskedClaim) -> KnownInDrills:
     low, high = (asked.bound, math.inf) if asked.at_least else (-math.inf, asked.bound)
     figure, case = asked.over
     return WorstOfDrills(case, figure, question.drills_of_a_case, low, high)

@@ -49,7 +49,7 @@ class _Set:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ServerSettings:
     """The settings made on servers: variables set at run time, and options for their start."""
 
     lab: Lab
@@ -62,11 +62,11 @@ class Kept:
     def proofs_of(self, nodes: Collection[str]) -> list[Proof]:
         own = [each for each in self.set if each.server.name in nodes]
         started_with = {node: options for node, options in self.started_with.items() if node in nodes}
-        return Kept(self.lab, own, started_with).proofs()
+        return ServerSettings(self.lab, own, started_with).proofs()
 
 
 @contextmanager
-def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[Kept]:
+def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[ServerSettings]:
     """Set variables within the block, and restore their previous values; a node's own value takes precedence.
 
     Variables that need a restart, and the options of files, stay until another case needs different ones.
@@ -79,7 +79,7 @@ def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | Non
         _set_back(lab, kept.set)
 
 
-def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
+def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> ServerSettings:
     """Do the same without restoring anything, for a lab that is removed afterwards."""
     served = nodes_with_servers(lab.topology)
     variables = by_node(asked, served)
@@ -98,7 +98,7 @@ def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
             done = _set_all(lab, {key: value for key, value in variables.items() if key not in by_restart})
         except _NeedsRestart as refused:
             by_restart.add(refused.key)
-    return Kept(lab, done, started_with)
+    return ServerSettings(lab, done, started_with)
 
 
 class _NeedsRestart(Exception):

@@ -26,7 +26,7 @@ NOT_MEASURED = EngineDigest(version="", settings={}, cases={}, claims={})
 ALIKE = 0.05
 
 
-class Outcome(StrEnum):
+class ComparedOutcome(StrEnum):
     """The result for one figure of a comparison; the first one that occurs determines the exit code."""
 
     WORSE = "worse"
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class FigureChange:
     """How a figure of a case, or the ratio of a claim, changed: `ratio` is after divided by before.
 
     `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
@@ -46,7 +46,7 @@ class Change:
     engine: str
     of: str
     figure: str
-    outcome: Outcome
+    outcome: ComparedOutcome
     judged: bool
     ratio: Interval | None = None
     reason: str = ""
@@ -63,15 +63,15 @@ class Comparison:
     before: Digest
     after: Digest
     differs: list[str]
-    changes: list[Change]
+    changes: list[FigureChange]
 
     @property
     def exit_code(self) -> int:
         """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run shows nothing; else 0."""
         outcomes = {change.outcome for change in self.changes if change.judged}
-        if Outcome.WORSE in outcomes:
+        if ComparedOutcome.WORSE in outcomes:
             return 1
-        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.stopped or self.is_one_run else 0
+        return 2 if not outcomes or ComparedOutcome.UNKNOWN in outcomes or self.stopped or self.is_one_run else 0
 
     @property
     def is_one_run(self) -> bool:
@@ -111,7 +111,7 @@ def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str]
     same = before.machine == after.machine
     pairs = _pairs(before, after)
     left_out = [(name, name) for name in before.engines if name not in [old for old, _ in pairs]]
-    changes: list[Change] = []
+    changes: list[FigureChange] = []
     for old, new in [*pairs, *left_out]:
         name = new if old == new else f"{old} and {new}"
         both = (before.engines[old], after.engines.get(new, NOT_MEASURED))
@@ -178,12 +178,14 @@ def _said(value: object) -> str:
 
 def _figures(
     engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: Sequence[str]
-) -> Iterator[Change]:
+) -> Iterator[FigureChange]:
     for case, old in before.cases.items():
         new = after.cases.get(case)
         doubts = [*old.doubts, *(new.doubts if new else ())]
         for figure, known in FIGURES.items():
-            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in (judged or old.compared or (THROUGHPUT,)))
+            blank = FigureChange(
+                engine, case, figure, ComparedOutcome.UNKNOWN, figure in (judged or old.compared or (THROUGHPUT,))
+            )
             has_it = figure in old.figures or (new is not None and figure in new.figures)
             if not has_it and not (blank.judged and (doubts or figure in old.compared)):
                 continue
@@ -198,7 +200,9 @@ def _figures(
                 yield replace(blank, reason=f"a round of the {' and of the '.join(without)} run has no such figure")
 
 
-def _of_figure(blank: Change, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]) -> Change:
+def _of_figure(
+    blank: FigureChange, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]
+) -> FigureChange:
     """Return the change of a figure at an equal speed of the CPUs, where that can be computed.
 
     A loop shows the speed. It is also slower where the server itself uses the CPUs more. So if the lab did not use them
@@ -224,36 +228,38 @@ def _times_as_slow(before: CaseDigest, after: CaseDigest) -> float:
     return geometric_mean(after.loop_us) / geometric_mean(before.loop_us)
 
 
-def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, float]) -> Change:
+def _whatever_the_cpus(change: FigureChange, slower: float, allowed: tuple[float, float]) -> FigureChange:
     """Return the change; it is unknown if CPUs that were `slower` times as slow may explain it, or hide another one.
 
     CPUs have no effect on a load that only waits for disks and links, and their full effect on one that only computes.
     So the outcome has to be the same for the measured ratio and for the ratio corrected by the full effect.
     """
-    if change.ratio is None or change.outcome is Outcome.UNKNOWN:
+    if change.ratio is None or change.outcome is ComparedOutcome.UNKNOWN:
         return change
     factor = slower if FIGURES[change.figure].more_is_better else 1 / slower
     if _outcome(change.ratio.low * factor, change.ratio.high * factor, allowed) is change.outcome:
         return change
-    does = "explain the change" if change.outcome is Outcome.WORSE else "hide a change"
+    does = "explain the change" if change.outcome is ComparedOutcome.WORSE else "hide a change"
     return replace(
         change,
-        outcome=Outcome.UNKNOWN,
+        outcome=ComparedOutcome.UNKNOWN,
         reason=f"a loop took {slower:.2f} times as long on the CPUs in the second run, which may {does}; to exclude "
         "that, measure both in the same rounds: lab run --against, lab ask --vary",
     )
 
 
-def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool) -> Iterator[Change]:
+def _claims(
+    engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool
+) -> Iterator[FigureChange]:
     for name, old in before.claims.items():
         new = after.claims.get(name)
         became = new.verdict if new else None
-        blank = Change(engine, name, "", Outcome.UNKNOWN, judged, before=old.verdict, after=became)
+        blank = FigureChange(engine, name, "", ComparedOutcome.UNKNOWN, judged, before=old.verdict, after=became)
         if new is None:
             yield replace(blank, reason="the second run did not judge this claim")
         elif new.unexpected and not old.unexpected:
             reason = f"the verdict became {new.verdict}, which is unexpected"
-            yield replace(blank, outcome=Outcome.WORSE, judged=True, reason=reason)
+            yield replace(blank, outcome=ComparedOutcome.WORSE, judged=True, reason=reason)
         elif old.ratios and new.ratios:
             values = old.ratios, new.ratios
             yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
@@ -262,13 +268,13 @@ def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: f
             yield replace(blank, reason=f"a round of the {which} run has no such ratio, or it was not verified")
         elif old.verdict != new.verdict or new.verdict is Verdict.UNKNOWN:
             unknown = Verdict.UNKNOWN in (old.verdict, new.verdict)
-            outcome = Outcome.UNKNOWN if unknown else Outcome.FINE
+            outcome = ComparedOutcome.UNKNOWN if unknown else ComparedOutcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
 
     for name, new in after.claims.items():
         if name not in before.claims and new.unexpected:
             reason = f"the verdict is {new.verdict}, which is unexpected, and the first run did not judge this claim"
-            yield Change(engine, name, "", Outcome.UNKNOWN, judged=True, reason=reason, after=new.verdict)
+            yield FigureChange(engine, name, "", ComparedOutcome.UNKNOWN, judged=True, reason=reason, after=new.verdict)
 
 
 def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
@@ -276,7 +282,7 @@ def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
     return (0 if more_is_better is False else 1 - margin), (math.inf if more_is_better else 1 + margin)
 
 
-def _judged(blank: Change, interval: Callable[[], Interval], allowed: tuple[float, float]) -> Change:
+def _judged(blank: FigureChange, interval: Callable[[], Interval], allowed: tuple[float, float]) -> FigureChange:
     """Return a change with its ratio, after divided by before, and its outcome: within the `allowed` bounds or not."""
     try:
         ratio = interval()
@@ -284,14 +290,14 @@ def _judged(blank: Change, interval: Callable[[], Interval], allowed: tuple[floa
         return replace(blank, reason=str(error))
     outcome = _outcome(ratio.low, ratio.high, allowed)
     blank = replace(blank, allowed=allowed, ratio=ratio, outcome=outcome)
-    if outcome is not Outcome.UNKNOWN:
+    if outcome is not ComparedOutcome.UNKNOWN:
         return blank
     needed = ratio.rounds_until(min(ratio.distance(bound) for bound in allowed if 0 < bound < math.inf))
     return replace(blank, needed=needed, reason=f"{about(needed)} rounds in each run would decide it")
 
 
-def _outcome(low: float, high: float, allowed: tuple[float, float]) -> Outcome:
+def _outcome(low: float, high: float, allowed: tuple[float, float]) -> ComparedOutcome:
     """Return the outcome of an interval of a ratio: within the bounds, beyond them, or across one."""
     if allowed[0] <= low and high <= allowed[1]:
-        return Outcome.FINE
-    return Outcome.WORSE if high < allowed[0] or allowed[1] < low else Outcome.UNKNOWN
+        return ComparedOutcome.FINE
+    return ComparedOutcome.WORSE if high < allowed[0] or allowed[1] < low else ComparedOutcome.UNKNOWN

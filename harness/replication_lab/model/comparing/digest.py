@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import NOISY, Lab
+from replication_lab.model.core.event import NOISY, LabCameUp
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.claim import ClaimJudgement
 from replication_lab.model.experiment.compared_figures import FIGURES
@@ -130,7 +130,7 @@ def encode(found: Digest) -> bytes:
 
 
 def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineDigest:
-    lab = record.lab(engine) or Lab(engine=engine, version="was never started", topology="")
+    lab = record.lab(engine) or LabCameUp(engine=engine, version="was never started", topology="")
     cases = {
         _stable(case.name, record): _case(engine, case.name, record, experiment.compared_of(case))
         for case in experiment.cases

@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Change:
+class LevelChange:
     """A new level: the index of its first run, and its mean divided by that of the level before.
 
     `cpu_time` is the loop's mean time divided by that of the level before: above 1 the CPUs were slower. None where it
@@ -74,14 +74,14 @@ class Series:
     points: list[Point]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[LevelChange]:
         """Return where the level changed by at least LEAST_CHANGE, for a series of at least FEWEST_RUNS."""
         if len(self.points) < FEWEST_RUNS:
             return []
         logs = [math.log(point.value) for point in self.points]
         ends = [0, *change_points(logs), len(logs)]
         sides = [(self.points[a:b], self.points[b:c]) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)]
-        found = [Change(at, *_changed(*side)) for at, side in zip(ends[1:-1], sides, strict=True)]
+        found = [LevelChange(at, *_changed(*side)) for at, side in zip(ends[1:-1], sides, strict=True)]
         return [change for change in found if abs(math.log(change.ratio)) >= -math.log(1 - LEAST_CHANGE)]
 
 

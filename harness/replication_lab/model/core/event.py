@@ -28,7 +28,7 @@ class Opening(Event, frozen=True, kw_only=True):
     started: str
 
 
-class Lab(Event, frozen=True, kw_only=True, tag="lab"):
+class LabCameUp(Event, frozen=True, kw_only=True, tag="lab"):
     """A lab that came up. A run with several labs, or one that had to renew its lab, has an event for each.
 
     `about` distinguishes it from the engine's other labs of the run; empty in records of older versions.

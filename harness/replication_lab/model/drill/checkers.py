@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from statistics import median
 
-from replication_lab.model.drill.history import Attempt, Copy, Look, Outcome
+from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook
 
 Figures = dict[str, float | str]
 Window = tuple[float, float]
@@ -84,18 +84,18 @@ def ahead(copies: Sequence[Copy]) -> dict[str, int]:
 # --- reads ------------------------------------------------------------------------------------------------------------
 
 
-def stale_reads(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
+def stale_reads(history: Iterable[Attempt], looks: Iterable[RowLook]) -> list[RowLook]:
     """Return the reads that missed a row which had been acknowledged to any client before they began."""
     newest = _Newest(history)
     return [look for look in looks if _number(look) < newest.acknowledged(look.writer, look.invoked)]
 
 
-def read_your_writes_violations(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
+def read_your_writes_violations(history: Iterable[Attempt], looks: Iterable[RowLook]) -> list[RowLook]:
     """Return the reads that missed a row already acknowledged to the same client."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
 
 
-def monotonic_read_violations(looks: Iterable[Look]) -> list[Look]:
+def monotonic_read_violations(looks: Iterable[RowLook]) -> list[RowLook]:
     """Return the reads that missed a row which the same reader had seen on that node before."""
     seen: dict[tuple[int, int, str], int] = {}
     found = []
@@ -107,7 +107,7 @@ def monotonic_read_violations(looks: Iterable[Look]) -> list[Look]:
     return found
 
 
-def phantom_reads(looks: Iterable[Look], copies: Sequence[Copy]) -> set[int]:
+def phantom_reads(looks: Iterable[RowLook], copies: Sequence[Copy]) -> set[int]:
     """Return the rows that some client read and that are on no copy at the end."""
     if not copies:
         raise ValueError(NO_COPIES)
@@ -119,7 +119,7 @@ def phantom_reads(looks: Iterable[Look], copies: Sequence[Copy]) -> set[int]:
 NOTHING = -1
 
 
-def _number(look: Look) -> int:
+def _number(look: RowLook) -> int:
     return NOTHING if look.seen is None else look.seen
 
 
@@ -217,7 +217,7 @@ def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, l
 
 
 def reads(
-    history: Sequence[Attempt], looks: Sequence[Look], copies: Sequence[Copy], mended: float
+    history: Sequence[Attempt], looks: Sequence[RowLook], copies: Sequence[Copy], mended: float
 ) -> tuple[Figures, list[str]]:
     """Return the figures about what clients read; none if no client read.
 

@@ -13,8 +13,8 @@ from replication_lab.model.drill.checkers import Figures
 from replication_lab.model.drill.drill import Drill, Expectation
 from replication_lab.model.drill.drill_noise import disturbance
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
-from replication_lab.model.drill.history import Attempt, Look
-from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
+from replication_lab.model.drill.history import Attempt, RowLook
+from replication_lab.model.drill.timeline import DrillPhase, Timeline, phases, timeline
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
@@ -37,7 +37,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     doubts: list[str]
     evidence: Evidence | None = None
     timeline: Timeline | None = None
-    phases: list[Phase] = []
+    phases: list[DrillPhase] = []
 
     @property
     def ledger(self) -> str:
@@ -49,7 +49,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
         return exit_code(self.judgements)
 
 
-class Drilled(Event, frozen=True, kw_only=True, tag="drilled"):
+class CaseDrilled(Event, frozen=True, kw_only=True, tag="drilled"):
     """The result of one drill of a question, for one case. No record contains it: it is judged from the ledger."""
 
     engine: str
@@ -78,7 +78,7 @@ def not_proved(result: Result) -> list[str]:
     return list(dict.fromkeys(result.doubts or [*wrong, *lacking]))
 
 
-def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = (), damage: str = "") -> Result:
+def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLook] = (), damage: str = "") -> Result:
     """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
     rows, row_failures = checkers.rows(history, evidence.copies)
     service, service_failures = checkers.service(history, evidence.load, evidence.windows)

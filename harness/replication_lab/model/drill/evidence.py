@@ -84,7 +84,7 @@ class NoiseWhile(msgspec.Struct, frozen=True):
         return f"from {self.begin:.1f} to {self.end:.1f} s {self.noise.why or 'the machine was noisy'}"
 
 
-class Drills(Opening, frozen=True, kw_only=True, tag="drills"):
+class DrillsOpening(Opening, frozen=True, kw_only=True, tag="drills"):
     """The first line of a run of drills: the drills, and the topology of their labs."""
 
     topology: str

@@ -33,7 +33,7 @@ class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
     wall: str
 
 
-class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
+class StatementEnd(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
     """The answer to a statement; `code` and `text` are those of the server's or the client library's error."""
 
     id: int
@@ -43,7 +43,7 @@ class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
     text: str = ""
 
 
-class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
+class RowLook(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
     """An answered query on `node` for the newest row of a client: its id, None if there was none. Times are seconds.
 
     `reader` is the client that asked: the writer itself or another one.
@@ -96,10 +96,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Invoked | Ended | Look)
+_decoder = msgspec.json.Decoder(Invoked | StatementEnd | RowLook)
 
 
-def encode(line: Invoked | Ended | Look) -> bytes:
+def encode(line: Invoked | StatementEnd | RowLook) -> bytes:
     return _encoder.encode(line) + b"\n"
 
 
@@ -107,19 +107,19 @@ class History(NamedTuple):
     """The attempts and the reads of a ledger in their order, as far as it can be read; else the reason why it ends."""
 
     attempts: list[Attempt]
-    looks: list[Look]
+    looks: list[RowLook]
     damage: str = ""
 
 
 def parse(lines: Iterable[bytes]) -> History:
     """Return the history in these lines, up to the first one that cannot be read or that breaks off."""
     attempts: dict[int, Attempt] = {}
-    looks: list[Look] = []
+    looks: list[RowLook] = []
     whole, damage = Lines(lines), ""
     try:
         for number, line in whole:
             event = _decode(line, number)
-            if isinstance(event, Look):
+            if isinstance(event, RowLook):
                 looks.append(event)
             else:
                 _add(attempts, event, number)
@@ -130,9 +130,9 @@ def parse(lines: Iterable[bytes]) -> History:
     return History(list(attempts.values()), looks, damage)
 
 
-def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
+def _decode(line: bytes, number: int) -> Invoked | StatementEnd | RowLook:
     try:
-        event: Invoked | Ended | Look = _decoder.decode(line)
+        event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
     except UNREADABLE as error:
         raise LabError(
             f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
@@ -140,7 +140,7 @@ def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
     return event
 
 
-def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> None:
+def _add(attempts: dict[int, Attempt], event: Invoked | StatementEnd, number: int) -> None:
     if isinstance(event, Invoked):
         if event.id in attempts:
             raise LabError(f"line {number} of the ledger invokes {event.id} again", "each id once")

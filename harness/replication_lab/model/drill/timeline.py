@@ -53,7 +53,7 @@ class Timeline(msgspec.Struct, frozen=True):
         return min(self.width, self.load[1] - self.begin(number))
 
 
-class Phase(msgspec.Struct, frozen=True, kw_only=True):
+class DrillPhase(msgspec.Struct, frozen=True, kw_only=True):
     """A phase of a drill, by the statements sent in it.
 
     `name` is one of PHASES, `step` the number of the fault from 1. `throughput` is in acknowledgements a second;
@@ -112,7 +112,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return round(ordered[below] + (place - below) * (above - ordered[below]), 3)
 
 
-def phases(history: Sequence[Attempt], load: Window, acted: Sequence[FaultEvidence]) -> list[Phase]:
+def phases(history: Sequence[Attempt], load: Window, acted: Sequence[FaultEvidence]) -> list[DrillPhase]:
     """Return the phases in their order, by the moment when statements were sent; none if there was no fault."""
     spans = list(_spans(load, acted))
     begins = [begin for _, _, begin, _ in spans]
@@ -135,14 +135,14 @@ def _spans(load: Window, acted: Sequence[FaultEvidence]) -> Iterator[tuple[str, 
         yield AFTER, number, each.whole, end
 
 
-def _phase(span: tuple[str, int, float, float], found: Tally) -> Phase:
+def _phase(span: tuple[str, int, float, float], found: Tally) -> DrillPhase:
     name, step, begin, end = span
     known = end - begin >= SHORTEST_RATE_S
     rate = round(found.acknowledged / (end - begin), 3) if known else None
-    return Phase(name=name, step=step, begin=begin, end=end, tally=found, throughput=rate)
+    return DrillPhase(name=name, step=step, begin=begin, end=end, tally=found, throughput=rate)
 
 
-def _compared(each: Phase, before: Phase) -> Phase:
+def _compared(each: DrillPhase, before: DrillPhase) -> DrillPhase:
     return msgspec.structs.replace(
         each,
         throughput_ratio=_ratio(each.throughput, before.throughput),

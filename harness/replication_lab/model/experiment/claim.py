@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import Interval, NoInterval, Plan, highest_share
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Judgement, Verdict
-from replication_lab.model.experiment.drilled import Drills
+from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.quantities import Quantity
-from replication_lab.model.experiment.relations import Bounds, Finding, NoneSeen, SomeSeen
+from replication_lab.model.experiment.relations import Bounds, NoneSeen, RelationFinding, SomeSeen
 from replication_lab.model.record.record import Record
 
 # A claim of "never" has to state its number of trials if with that number the bad share could exceed this (at 95 %).
 MOST_UNSAID = 0.2
 
-Relation = Bounds | NoneSeen | SomeSeen | Drills
+Relation = Bounds | NoneSeen | SomeSeen | KnownInDrills
 Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 
 
@@ -75,7 +75,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         predicted = _predict(claim.predicted, record, engine)
     except Exception as error:  # of any type: an error must not look like a decision
         reason = f"judging failed: {type(error).__name__}: {error}"
-        finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
+        finding, predicted = RelationFinding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
     return ClaimJudgement(
         claim=claim.id,
         sentence=claim.sentence,
@@ -126,7 +126,7 @@ def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | 
     return None
 
 
-def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
+def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> RelationFinding:
     finding = _decide(claim.relation, record, engine, plan)
     if doubts := _doubts(claim, record, engine):
         return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
@@ -143,11 +143,11 @@ def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
     return list(dict.fromkeys(doubt for doubts in told for doubt in doubts))
 
 
-def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> Finding:
+def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> RelationFinding:
     try:
         return relation.decide(record, engine, plan)
     except NoInterval as error:
-        return Finding(Verdict.UNKNOWN, f"{relation.text}: {error}")
+        return RelationFinding(Verdict.UNKNOWN, f"{relation.text}: {error}")
 
 
 def _shortened(doubts: list[str]) -> str:

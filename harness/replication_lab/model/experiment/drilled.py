@@ -8,15 +8,15 @@ from typing import ClassVar
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_noise import noisiest, possible
-from replication_lab.model.drill.drill_result import Drilled, Result, not_proved
-from replication_lab.model.experiment.relations import Finding, Place
+from replication_lab.model.drill.drill_result import CaseDrilled, Result, not_proved
+from replication_lab.model.experiment.relations import Place, RelationFinding
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 
 
-def drilled(record: Record, engine: str, case: str) -> dict[int, Drilled]:
+def drilled(record: Record, engine: str, case: str) -> dict[int, CaseDrilled]:
     """Return the drills of a case, by run."""
-    found = [each for each in record.events if isinstance(each, Drilled)]
+    found = [each for each in record.events if isinstance(each, CaseDrilled)]
     return {each.run: each for each in found if (each.engine, each.case) == (engine, case)}
 
 
@@ -31,7 +31,7 @@ def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Drills:
+class KnownInDrills:
     """The relation that a figure (lost, rto_s) is known in all runs of a case's drill.
 
     UNKNOWN if a run is missing or not proved. More rounds of load cannot change it, so it is always settled.
@@ -62,17 +62,17 @@ class Drills:
         """Return an empty list: the claim reads no measurement of a load, and drills have their own doubts."""
         return []
 
-    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, _plan: Plan) -> RelationFinding:
         missing = list(gaps(record, engine, self.case, self.runs))
         if missing:
-            return Finding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
+            return RelationFinding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
         results = [each.result for _, each in sorted(drilled(record, engine, self.case).items())]
         values = [float(result.figures[self.figure]) for result in results]
         held, reason, measured = self._compare(values)
         verdict = Verdict.HOLDS if held else Verdict.REFUTED
         if noise := self._disturbance(results, values, held):
             verdict, reason = Verdict.UNKNOWN, f"{reason}, but on a noisy machine: {noise}"
-        return Finding(verdict, reason, measured, None, len(values), settled=True)
+        return RelationFinding(verdict, reason, measured, None, len(values), settled=True)
 
     def _compare(self, values: list[float]) -> tuple[bool, str, float]:
         """Return whether the claim is true of these values, why, and the value that decides it."""
@@ -92,7 +92,7 @@ class Drills:
 
 
 @dataclass(frozen=True)
-class WorstOfDrills(Drills):
+class WorstOfDrills(KnownInDrills):
     """The relation that the figure is between `low` and `high` in the worst run, and so in every run."""
 
     low: float = -math.inf

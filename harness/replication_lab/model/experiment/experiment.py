@@ -93,7 +93,7 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonTable:
     """A table that compares engines: a row has the cases of one label, of which each engine may have several.
 
     `average`, `least` and `most` name the figures of a cell; `columns` maps the word for a column to its rows, a row's
@@ -168,7 +168,7 @@ class Experiment(Generic[LabT]):
     data: Data = field(default_factory=Data)
     predict: Predict | None = None
     curves: tuple[Curves, ...] = ()
-    comparison: Comparison | None = None
+    comparison: ComparisonTable | None = None
     side_by_side: bool = False
     watched: bool = False
     default_engines: tuple[str, ...] = ("mariadb",)

@@ -14,7 +14,7 @@ LabIn = TypeVar("LabIn", contravariant=True)
 ProofsOfNodes = Callable[[Collection[str]], list[Proof]]
 
 
-class Outcome(Protocol):
+class LoadOutcome(Protocol):
     """The outcome of a load: transactions committed, figures by name (None: not computed), and the raw readings."""
 
     @property
@@ -58,7 +58,7 @@ class HasMoments(Protocol):
 class Workload(Protocol[LabIn]):
     """The load of the clients."""
 
-    def run(self, lab: LabIn, seed: int, /) -> Outcome: ...
+    def run(self, lab: LabIn, seed: int, /) -> LoadOutcome: ...
 
 
 class Watch(Protocol):

@@ -25,7 +25,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Finding:
+class RelationFinding:
     """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
 
     `given_up`: they could have decided it, and cannot any more; that settles it, too. `needed` is about the number of
@@ -78,15 +78,15 @@ class Bounds:
         """Return the measurements that decide: the quiet ones."""
         return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, plan: Plan) -> RelationFinding:
         values = self.quantity.series(record, engine)
         rounds = len(values)
         if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
             given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
-            return Finding(Verdict.UNKNOWN, why_not, rounds=rounds, given_up=given_up)
+            return RelationFinding(Verdict.UNKNOWN, why_not, rounds=rounds, given_up=given_up)
         interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
-        found = Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+        found = RelationFinding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
         if verdict is not Verdict.UNKNOWN:
             return found
         needed = interval.rounds_until(self._decisive_half(interval))
@@ -196,28 +196,30 @@ class NoneSeen(_OfTotal):
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, plan: Plan) -> RelationFinding:
         seen, rounds = self.count.sum(record, engine)
         trials, _ = self.count.sum(record, engine, self.trials)
         if not rounds:
-            return Finding(Verdict.UNKNOWN, _not_taken(self.count.case, self.count.name, record, engine))
+            return RelationFinding(Verdict.UNKNOWN, _not_taken(self.count.case, self.count.name, record, engine))
         if seen > 0:
-            return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
+            return RelationFinding(
+                Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True
+            )
         if trials < self.at_least:
             return self._too_few(trials, rounds, plan)
         share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"
-        return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
+        return RelationFinding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
 
-    def _too_few(self, trials: int, rounds: int, plan: Plan) -> Finding:
+    def _too_few(self, trials: int, rounds: int, plan: Plan) -> RelationFinding:
         """Return UNKNOWN. It is given up if twice as many trials a round would be too few in the planned rounds."""
         reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
         hopeless = 2 * trials * plan.max_rounds < self.at_least * rounds
         given_up = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
         if not trials:
-            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up)
+            return RelationFinding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up)
         needed = math.ceil(self.at_least * rounds / trials)
         reason = f"{reason}; with as many in each round it would take {about(needed)} rounds"
-        return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up, needed=needed)
+        return RelationFinding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up, needed=needed)
 
 
 @dataclass(frozen=True)
@@ -228,16 +230,16 @@ class SomeSeen(_OfTotal):
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) > 0"
 
-    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, _plan: Plan) -> RelationFinding:
         seen, rounds = self.count.sum(record, engine)
         if seen > 0:
-            return Finding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
+            return RelationFinding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
         reason = (
             f"no example found in {rounds} rounds"
             if rounds
             else _not_taken(self.count.case, self.count.name, record, engine)
         )
-        return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
+        return RelationFinding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
 
 
 def _why_not_decidable(

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.topology import Link, Node, Topology
+from replication_lab.model.lab.topology import Link, Topology, TopologyNode
 
 # The services that the lab adds: one with an entry for each server, for the lab's own queries, and one for each link.
 DOOR = "lab-toxiproxy"
@@ -130,7 +130,7 @@ class Attachment(msgspec.Struct, frozen=True):
             name=self.compose.project,
             about=f"the Compose project {self.compose.project}, attached",
             replication=self.replication,
-            nodes=tuple(Node(name, role) for name, role in self.nodes.items()),
+            nodes=tuple(TopologyNode(name, role) for name, role in self.nodes.items()),
             links=tuple(map(_as_link, self.links)),
             follows=self.follows,
         )

@@ -55,7 +55,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Project:
+class ComposeProject:
     """A project: its document as `docker compose config` resolves it, and its containers by service."""
 
     name: str

@@ -33,7 +33,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
-class Node:
+class TopologyNode:
     """A database server; its role follows from the links: source, relay (both ends) or replica; in a cluster, member.
 
     With DRBD it is a machine, a peer: the server runs on one of the two, and on which one changes.
@@ -90,7 +90,7 @@ class Topology:
     name: str
     about: str
     replication: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[TopologyNode, ...]
     links: tuple[Link, ...]
     toxics: dict[str, str] = field(default_factory=dict)
     storage: dict[str, Storage] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Topology:
     # The replicas that connect to their source directly, with the source; an attached project can have some.
     follows: dict[str, str] = field(default_factory=dict)
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> TopologyNode:
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -125,12 +125,12 @@ class Topology:
         return crossing | self.follows
 
     @cached_property
-    def source(self) -> Node:
+    def source(self) -> TopologyNode:
         """The node where clients write by default: the source of all others, or a cluster's first node."""
         return next((node for node in self.nodes if node.role == "source"), self.nodes[0])
 
     @property
-    def replicas(self) -> tuple[Node, ...]:
+    def replicas(self) -> tuple[TopologyNode, ...]:
         """The nodes with the other copies: those other than the source or the cluster's first node."""
         return tuple(node for node in self.nodes if node is not self.source)
 
@@ -217,7 +217,7 @@ def _with_channel(link: Link, channel: Link) -> Link:
     return replace(answers, proxies=link.proxies + channel.proxies)
 
 
-def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[TopologyNode, ...]:
     """Return the nodes as the services name each other: peers, members of one list, or the ends of links."""
     if peers := _having(PEER, document):
         return _peers(file, peers)
@@ -232,7 +232,7 @@ def _having(setting: str, document: dict[str, Any]) -> dict[str, dict[str, Any]]
     return {name: each for name, each in environments.items() if setting in each}
 
 
-def _alone(file: str, document: dict[str, Any]) -> tuple[Node, ...]:
+def _alone(file: str, document: dict[str, Any]) -> tuple[TopologyNode, ...]:
     """Return the only server of a topology without replication: the service that extends source."""
     found = [name for name, each in document["services"].items() if each.get("extends", {}).get("service") == "source"]
     if len(found) != 1:
@@ -241,19 +241,19 @@ def _alone(file: str, document: dict[str, Any]) -> tuple[Node, ...]:
             "exactly one service that extends source, because replication is none",
             "compare with compose/single.yaml",
         )
-    return (Node(found[0], "source"),)
+    return (TopologyNode(found[0], "source"),)
 
 
-def _followers(document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _followers(document: dict[str, Any], links: tuple[Link, ...]) -> tuple[TopologyNode, ...]:
     sources, targets = {link.source for link in links}, {link.target for link in links}
     return tuple(
-        Node(name, "relay" if name in sources & targets else "source" if name in sources else "replica")
+        TopologyNode(name, "relay" if name in sources & targets else "source" if name in sources else "replica")
         for name in document["services"]
         if name in sources | targets
     )
 
 
-def _peers(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]:
+def _peers(file: str, settings: dict[str, dict[str, Any]]) -> tuple[TopologyNode, ...]:
     """Return the two machines of a DRBD resource; LabError unless each names the other."""
     peers = {name: environment[PEER] for name, environment in settings.items()}
     if len(peers) != PAIR or any(peers.get(peer) != name for name, peer in peers.items()):
@@ -262,10 +262,10 @@ def _peers(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]:
             "two services, each the LAB_PEER of the other",
             "compare with compose/drbd.yaml",
         )
-    return tuple(Node(name, "peer") for name in peers)
+    return tuple(TopologyNode(name, "peer") for name in peers)
 
 
-def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]:
+def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[TopologyNode, ...]:
     """Return the nodes of a cluster or a group; LabError if their list or their votes do not form one."""
     for name, environment in settings.items():
         strangers = set(environment[MEMBERS].split()) ^ set(settings)
@@ -281,7 +281,7 @@ def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]
             f"{file}: {len(votes)} nodes with the votes {votes} can split evenly, leaving no majority",
             'an odd number of nodes, or LAB_WEIGHT: "2" for one of them',
         )
-    return tuple(Node(name, "member") for name in settings)
+    return tuple(TopologyNode(name, "member") for name in settings)
 
 
 def _can_be_halved(votes: list[int]) -> bool:

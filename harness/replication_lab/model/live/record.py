@@ -1,7 +1,7 @@
 """The lines of a record that a viewer of a lab made: what was shown, second by second. No verdict comes from it."""
 
 from replication_lab.model.core.event import Event, Opening
-from replication_lab.model.live.view import Ledger, Sample, Span
+from replication_lab.model.live.view import Span, ViewedLedger, ViewedSample
 
 
 class Live(Opening, frozen=True, kw_only=True, tag="live"):
@@ -17,8 +17,8 @@ class Live(Opening, frozen=True, kw_only=True, tag="live"):
 class Second(Event, frozen=True, kw_only=True, tag="second"):
     """What was shown of one second, with the sentences that explained it."""
 
-    sample: Sample
-    ledger: Ledger
+    sample: ViewedSample
+    ledger: ViewedLedger
     explain: list[str] = []
 
 

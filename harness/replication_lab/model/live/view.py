@@ -22,7 +22,7 @@ class Level(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node: its current role, its container's state, its server's state in words, and what can be done to it now.
 
     `at` is the state of the container: running, paused, exited or missing. `lag_s` and `behind` are a replica's lag,
@@ -39,14 +39,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     lag_s: float | None = None
     behind: int | None = None
     actions: list[str] = []
-    disks: list["Disk"] = []
+    disks: list["ViewedDisk"] = []
     asked: str = ""
     seen: bool | None = None
     says: str = ""
     busy: bool = False
 
 
-class Disk(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedDisk(msgspec.Struct, frozen=True, kw_only=True):
     """An emulated disk: the limits that it reports, in the words of `lab disk limit`, and its work a second."""
 
     name: str
@@ -59,7 +59,7 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedLink(msgspec.Struct, frozen=True, kw_only=True):
     """A link: the condition that was asked for and the round trip that is measured, in ms.
 
     `asked` is a condition as in `lab toxic`, `cut` or `none`; `was` is the condition to which null resets it.
@@ -89,7 +89,7 @@ class Latency(msgspec.Struct, frozen=True):
     n: int
 
 
-class Band(msgspec.Struct, frozen=True):
+class Track(msgspec.Struct, frozen=True):
     """The state of one track of coloured bands, such as "source" with "semi-sync ON"."""
 
     track: str
@@ -97,7 +97,7 @@ class Band(msgspec.Struct, frozen=True):
     level: Level
 
 
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedSample(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one second that ended `at` seconds after the start of the view.
 
     `law_per_s` is the most that this load can commit: clients / round trip that a commit waits for, and at most the
@@ -112,7 +112,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     lag_s: dict[str, float | None] = {}
     behind: dict[str, int | None] = {}
     round_trip_ms: dict[str, float | None] = {}
-    bands: list[Band] = []
+    bands: list[Track] = []
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         return self.end is None and self.seen is not False
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedLedger(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of the load's clients so far.
 
     `lost` are acknowledged rows that were missing on the node `checked_on` at the last check, which began `checked_at`
@@ -156,7 +156,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     says: str = ""
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedLoad(msgspec.Struct, frozen=True, kw_only=True):
     """The load: its clients, the most transactions a second of all together (0: no limit), and the node they write to.
 
     Without clients (`clients` is 0) the view only watches: commits, latency, law and ledger are empty.
@@ -167,7 +167,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ViewedState(msgspec.Struct, frozen=True, kw_only=True):
     """All that is shown at one moment; sent once a second to every viewer as the event `state`.
 
     `spans` are those that have not ended, and those that ended within the history. `explain` are one or two sentences.
@@ -176,12 +176,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     wall: str
-    load: Load
-    nodes: list[Node]
-    links: list[Link]
-    sample: Sample
+    load: ViewedLoad
+    nodes: list[ViewedNode]
+    links: list[ViewedLink]
+    sample: ViewedSample
     spans: list[Span] = []
-    ledger: Ledger = Ledger()
+    ledger: ViewedLedger = ViewedLedger()
     explain: list[str] = []
     recording: str = ""
     clicks: int = 0
@@ -208,7 +208,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     engine: str
     waits_on: str = ""
     toxics: list[Choice] = []
-    samples: list[Sample] = []
+    samples: list[ViewedSample] = []
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -252,7 +252,7 @@ class Accepted(msgspec.Struct, frozen=True):
     file: str = ""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class CommandRefused(msgspec.Struct, frozen=True):
     """The answer to a request that was refused: the three lines of an error of the command line."""
 
     error: str

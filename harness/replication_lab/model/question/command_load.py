@@ -18,7 +18,7 @@ SLACK_US = 5000
 
 
 @dataclass(frozen=True)
-class Line:
+class TransactionLine:
     """One transaction: when it should have begun and how long it took, in microseconds of the command's own clock."""
 
     start: int
@@ -51,7 +51,7 @@ def refuse_bad_command(command: str | None, image: str, other_load: str) -> None
         )
 
 
-def lines_of(printed: str) -> list[Line]:
+def lines_of(printed: str) -> list[TransactionLine]:
     """Return the transactions that a command printed. Raise LabError with the first invalid line."""
     found = [_line(number, text) for number, text in enumerate(printed.splitlines(), 1)]
     if not any(line.ok for line in found):
@@ -63,7 +63,7 @@ def lines_of(printed: str) -> list[Line]:
     return found
 
 
-def _line(number: int, text: str) -> Line:
+def _line(number: int, text: str) -> TransactionLine:
     found = LINE.fullmatch(text)
     if not found:
         raise LabError(
@@ -71,15 +71,15 @@ def _line(number: int, text: str) -> Line:
             FORM,
             "print only lines of this form; print others to stderr",
         )
-    return Line(int(found[1]), int(found[2]), found[3] == "write", found[4] == "ok")
+    return TransactionLine(int(found[1]), int(found[2]), found[3] == "write", found[4] == "ok")
 
 
-def seconds_of(lines: Sequence[Line]) -> float:
+def seconds_of(lines: Sequence[TransactionLine]) -> float:
     """Return the time from the first start to the last end."""
     return max((max(line.end for line in lines) - min(line.start for line in lines)) / 1e6, 1e-6)
 
 
-def moments_of(lines: Sequence[Line]) -> Moments:
+def moments_of(lines: Sequence[TransactionLine]) -> Moments:
     """Return the times of all transactions, in seconds of the command's own clock."""
     return Moments(
         min(line.start for line in lines) / 1e6,
@@ -89,7 +89,7 @@ def moments_of(lines: Sequence[Line]) -> Moments:
     )
 
 
-def lasted(lines: Sequence[Line], seconds: int) -> Proof:
+def lasted(lines: Sequence[TransactionLine], seconds: int) -> Proof:
     """Prove that a load without a rate lasted for the requested time."""
     return Proof(
         what="the load command ran for the requested time (LAB_SECONDS)",
@@ -99,7 +99,7 @@ def lasted(lines: Sequence[Line], seconds: int) -> Proof:
     )
 
 
-def even(lines: Sequence[Line], rate: float, clients: int) -> Proof:
+def even(lines: Sequence[TransactionLine], rate: float, clients: int) -> Proof:
     """Prove that the starts match the rate: one every 1/rate seconds, with a tolerance of one turn of all clients.
 
     Actual instead of intended starts would differ as soon as a transaction is late. The starts of a command that

@@ -23,7 +23,7 @@ class Spread(msgspec.Struct, frozen=True):
     n: int
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class SeenToxic(msgspec.Struct, frozen=True, kw_only=True):
     """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`.
 
     The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
@@ -67,7 +67,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     case: str
     figures: dict[str, Number | None] = {}
     samples: Mapping[str, list[Number]] = {}
-    faults: list[Fault] = []
+    faults: list[SeenToxic] = []
     proofs: list[Proof] = []
     noise: Noise = Noise()
     doubts: list[str] = []
@@ -86,7 +86,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
 
         Empty if none failed, if something else failed too, or if noise was accepted.
         """
-        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        parts: list[SeenToxic | Proof] = [*self.faults, *self.proofs]
         failed = [part for part in parts if part.doubt]
         only_slow = failed and not self.doubts and all(part.slow for part in failed)
         return "; ".join(str(part.doubt) for part in failed) if only_slow and not self.noise.accepted else ""
@@ -99,7 +99,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     @property
     def reasons_to_doubt(self) -> list[str]:
         """All reasons to distrust this measurement, except noise that was not accepted."""
-        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        parts: list[SeenToxic | Proof] = [*self.faults, *self.proofs]
         return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
 
     @property

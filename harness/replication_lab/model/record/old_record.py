@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.event import CRASHED, INTERRUPTED, End, Event, Lab
+from replication_lab.model.core.event import CRASHED, INTERRUPTED, End, Event, LabCameUp
 from replication_lab.model.drill.drill import Drill, with_settings_apart
-from replication_lab.model.drill.evidence import Drills, Evidence
+from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 
 
 class Opened(msgspec.Struct, tag_field="event", tag="opened"):
@@ -27,7 +27,7 @@ class Opened(msgspec.Struct, tag_field="event", tag="opened"):
         environment = dict(self.environment)
         names = {"machines": "machine of each node", "disks": "disks of machines"}
         machines = {said: environment.pop(name) for name, said in names.items() if name in environment}
-        opening = Drills(
+        opening = DrillsOpening(
             schema=self.schema,
             seed=self.seed,
             engines=[self.engine],
@@ -36,7 +36,7 @@ class Opened(msgspec.Struct, tag_field="event", tag="opened"):
             topology=self.topology,
             drills=self.drills,
         )
-        lab = Lab(
+        lab = LabCameUp(
             engine=self.engine,
             version=self.version,
             topology=self.topology,
@@ -100,8 +100,8 @@ def events(line: bytes) -> list[Event]:
         for drill in (*found.get("drills", ()), found.get("drill")):
             if isinstance(drill, dict):
                 _rename(drill)
-    event = msgspec.convert(found, AnyOld | Evidence | Drills)
-    return [event] if isinstance(event, Evidence | Drills) else event.events()
+    event = msgspec.convert(found, AnyOld | Evidence | DrillsOpening)
+    return [event] if isinstance(event, Evidence | DrillsOpening) else event.events()
 
 
 def _rename(drill: dict[str, Any]) -> None:

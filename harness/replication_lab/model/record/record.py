@@ -23,12 +23,12 @@ from replication_lab.model.core.event import (
     Doubt,
     End,
     Event,
-    Lab,
+    LabCameUp,
     Opening,
 )
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.lines import UNREADABLE, Lines
-from replication_lab.model.drill.evidence import Drills, Evidence
+from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.live.record import Acted, Live, Second
 from replication_lab.model.question.question import Question
 from replication_lab.model.record import old_record
@@ -37,7 +37,7 @@ from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.only import Only
 
 
-class Run(Opening, frozen=True, kw_only=True, tag="run"):
+class RunOpening(Opening, frozen=True, kw_only=True, tag="run"):
     """The first line of an experiment's record.
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
@@ -63,7 +63,7 @@ Kind = TypeVar("Kind", bound=Event)
 Again = Callable[[int, int], bytes]
 # The samples of the first 4 MiB of a record stay in memory.
 HELD = 1 << 22
-AnyEvent = Run | Drills | Live | Lab | Measurement | Evidence | Second | Acted | Doubt | End
+AnyEvent = RunOpening | DrillsOpening | Live | LabCameUp | Measurement | Evidence | Second | Acted | Doubt | End
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)
@@ -127,30 +127,30 @@ class Record:
         return Record((*self.events, event), self.torn)
 
     @cached_property
-    def opening(self) -> Run | Drills | Live:
+    def opening(self) -> RunOpening | DrillsOpening | Live:
         """The request that started the run; LabError if the record lacks it."""
         for event in self.events:
-            if isinstance(event, Run | Drills | Live):
+            if isinstance(event, RunOpening | DrillsOpening | Live):
                 return event
         raise LabError("the record has no header", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT")
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunOpening:
         """The opening of an experiment's record. Raises LabError where it is of drills."""
-        if isinstance(self.opening, Run):
+        if isinstance(self.opening, RunOpening):
             return self.opening
         raise LabError(f"the record is {self._kind}", "the record of an experiment", "./lab report RUN")
 
     @property
-    def drills(self) -> Drills:
+    def drills(self) -> DrillsOpening:
         """The opening of a record of drills. Raises LabError where it is of an experiment."""
-        if isinstance(self.opening, Drills):
+        if isinstance(self.opening, DrillsOpening):
             return self.opening
         raise LabError(f"the record is {self._kind}", "a record of drills", "./lab report RUN")
 
     @property
     def _kind(self) -> str:
-        kinds = {Run: "of an experiment", Drills: "of drills", Live: "of the live page"}
+        kinds = {RunOpening: "of an experiment", DrillsOpening: "of drills", Live: "of the live page"}
         return kinds[type(self.opening)]
 
     @property
@@ -159,7 +159,7 @@ class Record:
 
     @property
     def file_name(self) -> str:
-        return OLD_RECORD if isinstance(self.opening, Drills) and self.opening.schema < SHARED_SINCE else RECORD
+        return OLD_RECORD if isinstance(self.opening, DrillsOpening) and self.opening.schema < SHARED_SINCE else RECORD
 
     @cached_property
     def measurements(self) -> list[Measurement]:
@@ -211,13 +211,13 @@ class Record:
 
     # -- what it holds -----------------------------------------------------------------------------------------------
 
-    def lab(self, engine: str) -> Lab | None:
+    def lab(self, engine: str) -> LabCameUp | None:
         """Return the engine's latest lab; None if it never came up."""
-        return _last([lab for lab in self._of(Lab) if lab.engine == engine])
+        return _last([lab for lab in self._of(LabCameUp) if lab.engine == engine])
 
-    def labs(self, engine: str) -> list[Lab]:
+    def labs(self, engine: str) -> list[LabCameUp]:
         """Return the engine's labs in the order in which they first came up, the latest where one was renewed."""
-        return list({(lab.topology, lab.about): lab for lab in self._of(Lab) if lab.engine == engine}.values())
+        return list({(lab.topology, lab.about): lab for lab in self._of(LabCameUp) if lab.engine == engine}.values())
 
     def of(self, engine: str, case: str) -> list[Measurement]:
         """Return all measurements of a case in order of time, including noisy ones and repetitions."""

@@ -55,7 +55,7 @@ class Index(msgspec.Struct, frozen=True):
     manifests: list[Descriptor] = []
 
 
-class Settings(msgspec.Struct, frozen=True, rename="pascal"):
+class ImageSettings(msgspec.Struct, frozen=True, rename="pascal"):
     """What a container of the image starts with."""
 
     labels: dict[str, str] | None = None
@@ -72,7 +72,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     architecture: str
     rootfs: Root
-    config: Settings = Settings()
+    config: ImageSettings = ImageSettings()
 
 
 class Packed(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.accounts import Account
 
 
-class Kept(msgspec.Struct):
+class KeptAttachment(msgspec.Struct):
     """What an attachment keeps in a file that only its owner reads: variables and given accounts.
 
     `accounts` maps nodes to user and password; `owner` is the process that attaches.
@@ -38,16 +38,16 @@ def containers() -> dict[str, list[Container]]:
     return found
 
 
-def all_kept() -> dict[str, Kept]:
+def all_kept() -> dict[str, KeptAttachment]:
     """Return what was kept of each project that was attached from this checkout."""
     found = {project: kept(project) for project in lab_files.names(lab_files.ATTACHED)}
     return {project: each for project, each in found.items() if each}
 
 
-def kept(project: str) -> Kept | None:
+def kept(project: str) -> KeptAttachment | None:
     """Return what was kept of a project; None if it was not attached from this checkout."""
     try:
-        found = msgspec.json.decode(read_own(_kept_file(project)) or b"", type=Kept)
+        found = msgspec.json.decode(read_own(_kept_file(project)) or b"", type=KeptAttachment)
     except msgspec.DecodeError:
         return None
     return found if found.attached and found.attached.compose.project == project else None
@@ -63,11 +63,11 @@ def _kept_file(project: str) -> Path:
 
 def accounts(project: str) -> dict[str, Account]:
     """Return the accounts that the user gave, by node."""
-    found = kept(project) or Kept()
+    found = kept(project) or KeptAttachment()
     return {node: Account(*given, "--dsn") for node, given in found.accounts.items()}
 
 
-def write(attached: Attachment, owner: str, given: Kept, linked: dict[str, list[str]]) -> Path:
+def write(attached: Attachment, owner: str, given: KeptAttachment, linked: dict[str, list[str]]) -> Path:
     """Write the override file and what is kept; return the override file."""
     given.attached, given.owner = attached, owner
     project = attached.compose.project

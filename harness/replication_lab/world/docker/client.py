@@ -63,7 +63,7 @@ def explained(error: BaseException) -> LabError | None:
     return None
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """What a command in a container came to; with `demux` the output is a pair: standard output, standard error."""
 
     exit_code: int
@@ -85,12 +85,12 @@ class WholeOutput(Container):
         environment: dict[str, str] | None = None,
         detach: bool = False,
         demux: bool = False,
-    ) -> Ended:
+    ) -> CommandEnd:
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
         if detach:
-            return Ended(0, api.exec_start(made, detach=True))
+            return CommandEnd(0, api.exec_start(made, detach=True))
         # A command may take as long as it needs.
         answer = api.post(
             f"{api.base_url}/v{api.api_version}/exec/{made}/start", json={"Detach": False, "Tty": False}, timeout=None
@@ -101,7 +101,7 @@ class WholeOutput(Container):
             raise EngineGone(CUT_OFF)
         streams = [b"".join(text for stream, text in frames if stream == wanted) for wanted in (OUT, ERR)]
         output = tuple(streams) if demux else b"".join(text for _, text in frames)
-        return Ended(code, output)
+        return CommandEnd(code, output)
 
 
 def _content(answer: Response) -> bytes:
@@ -147,7 +147,7 @@ class Api(docker.APIClient):
         return answer
 
 
-class Client(docker.DockerClient):
+class EngineClient(docker.DockerClient):
     """The SDK's client with such containers and such requests."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

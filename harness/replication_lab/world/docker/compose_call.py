@@ -15,7 +15,7 @@ from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall
-from replication_lab.model.lab.compose_project import Project, Running
+from replication_lab.model.lab.compose_project import ComposeProject, Running
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
@@ -100,9 +100,9 @@ def containers(project: str) -> dict[str, list[Container]]:
     return found
 
 
-def project(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> Project:
+def project(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> ComposeProject:
     """Return what the files and the engine say of a project."""
-    return Project(
+    return ComposeProject(
         call.project,
         document(call.options),
         {service: [_running(each) for each in containers] for service, containers in found.items()},

@@ -17,8 +17,16 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import compose_version
-from replication_lab.world.docker.client import Client
-from replication_lab.world.installing import APT_INSTALL, TRIXIE_PIN, TRIXIE_SOURCE, Change, allow, make, run_as_root
+from replication_lab.world.docker.client import EngineClient
+from replication_lab.world.installing import (
+    APT_INSTALL,
+    TRIXIE_PIN,
+    TRIXIE_SOURCE,
+    HostChange,
+    allow,
+    make,
+    run_as_root,
+)
 
 NEEDED = (25, 0)
 USUAL_ENDPOINT = "unix:///var/run/docker.sock"
@@ -33,10 +41,10 @@ UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 
 
 @cache
-def client() -> Client:
+def client() -> EngineClient:
     """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
-        found = cast("Client", Client.from_env(timeout=120))
+        found = cast("EngineClient", EngineClient.from_env(timeout=120))
         version = found.version()
     except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
@@ -92,7 +100,7 @@ def processor() -> str:
     return client().version().get("Arch") or host.processor()
 
 
-def ensure() -> Client:
+def ensure() -> EngineClient:
     """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
     compose_version.ask()
     _follow_context()
@@ -118,7 +126,7 @@ def _provide() -> None:
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
     try:
-        with closing(Client.from_env(timeout=5)) as found:
+        with closing(EngineClient.from_env(timeout=5)) as found:
             return bool(found.ping())
     except (DockerException, OSError, LabError):
         return False
@@ -160,7 +168,7 @@ def _follow_context() -> None:
 def _answers() -> bool:
     """Return whether an engine listens on its socket; True also without permission, which is checked later."""
     try:
-        with closing(Client.from_env(timeout=5)) as found:
+        with closing(EngineClient.from_env(timeout=5)) as found:
             found.ping()
     except (DockerException, OSError, LabError) as error:
         return "Permission" in str(error)
@@ -174,11 +182,11 @@ def _installed() -> bool:
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
-def _missing() -> Change:
+def _missing() -> HostChange:
     """Return what has to be installed and started here; LabError on a machine without apt."""
     start = "the Docker engine"
     if _installed():
-        return Change("a running Docker engine (installed, but not running)", [_start_command()], starts=start)
+        return HostChange("a running Docker engine (installed, but not running)", [_start_command()], starts=start)
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(
             "no Docker engine on this machine, and no apt to install it",
@@ -197,14 +205,14 @@ def _release() -> dict[str, str]:
 UPDATE = ("apt-get", "update", "-q")
 
 
-def _on_ubuntu(why: str, start: str) -> Change:
-    return Change(why, [UPDATE, [*APT_INSTALL, *UBUNTU_PACKAGES]], UBUNTU_PACKAGES, starts=start)
+def _on_ubuntu(why: str, start: str) -> HostChange:
+    return HostChange(why, [UPDATE, [*APT_INSTALL, *UBUNTU_PACKAGES]], UBUNTU_PACKAGES, starts=start)
 
 
-def _on_debian(why: str, start: str) -> Change:
+def _on_debian(why: str, start: str) -> HostChange:
     packages = (*DEBIAN_PACKAGES, "iptables")
     if int(_release().get("VERSION_ID", "13")) >= TRIXIE:
-        return Change(why, [UPDATE, [*APT_INSTALL, *packages]], packages, starts=start)
+        return HostChange(why, [UPDATE, [*APT_INSTALL, *packages]], packages, starts=start)
     script = Path(__file__).parent / "trixie-source.sh"
     files = (
         (TRIXIE_SOURCE, "Debian 13 as a source of packages, from this machine's own mirror"),
@@ -215,7 +223,7 @@ def _on_debian(why: str, start: str) -> Change:
         UPDATE,
         [*APT_INSTALL, *(f"{name}/trixie" for name in DEBIAN_PACKAGES), "iptables"],
     ]
-    return Change(why, commands, packages, files, start)
+    return HostChange(why, commands, packages, files, start)
 
 
 def _start() -> None:

@@ -168,7 +168,7 @@ def _bootstrap_base() -> None:
                 "docker pull debian:trixie-slim",
             )
         why = "mmdebstrap (it makes the base image; no image registry answers)"
-        change = installing.Change(why, [[*installing.APT_INSTALL, "mmdebstrap"]], ["mmdebstrap"])
+        change = installing.HostChange(why, [[*installing.APT_INSTALL, "mmdebstrap"]], ["mmdebstrap"])
         installing.allow(change)
         installing.make(change)
     sudo = ["sudo"] if os.geteuid() else []

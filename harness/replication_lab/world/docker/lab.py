@@ -37,7 +37,7 @@ DATABASE = "lab"
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
 
-class State(msgspec.Struct, frozen=True):
+class LabState(msgspec.Struct, frozen=True):
     """The contents of runs/labs/NAME.json, about a lab that came up in full and is meant to stay."""
 
     topology: str
@@ -257,10 +257,10 @@ class Lab:
         """Return the same lab with connections of its own, for a thread that may wait for a node that hangs."""
         return replace(self)
 
-    def state(self) -> State | None:
+    def state(self) -> LabState | None:
         """Return what was saved when the lab came up; None if it never did."""
         try:
-            return msgspec.json.decode(read_own(self.state_file) or b"", type=State)
+            return msgspec.json.decode(read_own(self.state_file) or b"", type=LabState)
         except msgspec.DecodeError:
             return None
 
@@ -268,7 +268,7 @@ class Lab:
         self, proofs: list[Proof], toxics: dict[str, str], options: dict[str, list[Option]] | None = None
     ) -> None:
         """Save that this lab came up completely: from now on it does not count as a leftover."""
-        state = State(self.topology.name, self.engine, proofs, toxics, options or {})
+        state = LabState(self.topology.name, self.engine, proofs, toxics, options or {})
         write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def is_own(self) -> bool:

@@ -12,7 +12,7 @@ from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
 from replication_lab.world.docker import senders
 from replication_lab.world.docker.netem import Sender
-from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule
+from replication_lab.world.docker.packet_loss import LossChain, PacketRules, Ports
 from replication_lab.world.echo import Echo
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
@@ -130,7 +130,7 @@ class RunningLink:
         others = (_named(body, whole) for stream in STREAMS for body, whole in self._sender(stream).bodies())
         return [*(body for body in losses if body), *others]
 
-    def _loss(self, stream: str, rules: dict[str, Rule]) -> ToxicBody | None:
+    def _loss(self, stream: str, rules: dict[str, LossChain]) -> ToxicBody | None:
         """Return the loss in one direction; one that lacks a part has another name, so that it can be removed."""
         there = [rules[chain] for chain in self._ports(stream).chains if chain in rules]
         if not there:
@@ -175,7 +175,7 @@ class RunningLink:
     def _sender(self, stream: str) -> Sender:
         return senders.sender(self, stream, lambda: self._ports("upstream").into)
 
-    def _rules_of(self, body: ToxicBody, rules: dict[str, Rule]) -> list[Rule]:
+    def _rules_of(self, body: ToxicBody, rules: dict[str, LossChain]) -> list[LossChain]:
         chains = self._ports(body.stream).chains if rules else []
         found = [rules[chain] for chain in chains if chain in rules]
         whole = len(found) == len(chains)

@@ -31,7 +31,7 @@ _changing = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Effect:
+class NetemEffect:
     """One effect of a direction of a link, as a line of the state: the band that makes it, and the toxic's body."""
 
     band: int
@@ -43,13 +43,13 @@ class Effect:
         return f"{self.band} {self.link} {self.body.stream} {self.body.type} {percent} {self.body.name}"
 
 
-def _effect(line: str) -> Effect:
+def _effect(line: str) -> NetemEffect:
     band, link, stream, kind, percent, name = line.split(" ")
-    return Effect(int(band), link, ToxicBody(name, kind, stream, {"percent": float(percent)}))
+    return NetemEffect(int(band), link, ToxicBody(name, kind, stream, {"percent": float(percent)}))
 
 
 @dataclass
-class Device:
+class DeviceQueues:
     """What tc shows of a device: its queues, and the filters that lead to bands and their twins before the queue."""
 
     queues: list[dict[str, Any]] = field(default_factory=list)
@@ -68,10 +68,10 @@ class Device:
 class Shown:
     """The effects of a namespace, and its devices as they are now."""
 
-    effects: tuple[Effect, ...] = ()
-    devices: tuple[Device, ...] = ()
+    effects: tuple[NetemEffect, ...] = ()
+    devices: tuple[DeviceQueues, ...] = ()
 
-    def of(self, link: str, stream: str) -> list[Effect]:
+    def of(self, link: str, stream: str) -> list[NetemEffect]:
         return [each for each in self.effects if (each.link, each.body.stream) == (link, stream)]
 
     def is_complete(self, band: int, matches: int) -> bool:
@@ -111,12 +111,12 @@ def _percent(netem: dict[str, Any], kind: str) -> float:
 
 def parsed(text: str) -> Shown:
     """Return the effects and devices in the output of `show`."""
-    effects: list[Effect] = []
-    devices: list[Device] = []
+    effects: list[NetemEffect] = []
+    devices: list[DeviceQueues] = []
     lists: list[list[dict[str, Any]]] = []
     for line in text.splitlines():
         if line.startswith("device "):
-            devices.append(Device())
+            devices.append(DeviceQueues())
             lists = []
         elif devices:
             lists.append(json.loads(line))
@@ -126,7 +126,7 @@ def parsed(text: str) -> Shown:
     return Shown(tuple(effects), tuple(devices))
 
 
-def _add(device: Device, found: list[dict[str, Any]], number: int) -> None:
+def _add(device: DeviceQueues, found: list[dict[str, Any]], number: int) -> None:
     if number > len(ORDER):
         return
     if ORDER[number - 1] == "queues":
@@ -139,7 +139,7 @@ def _add(device: Device, found: list[dict[str, Any]], number: int) -> None:
             into.setdefault(int(each["pref"]), []).append(int(each["options"].get("success", 0)))
 
 
-def words(effects: Iterable[Effect]) -> str:
+def words(effects: Iterable[NetemEffect]) -> str:
     """Return the parameters of netem, which decides on each effect independently for each packet."""
     said = {each.body.type: float(each.body.attributes["percent"]) for each in effects}
     parts = []
@@ -183,13 +183,13 @@ class Sender:
         shown = self._shown()
         return [(self._as_it_is(each, shown), self._acts(each, shown)) for each in shown.of(self.link, self.stream)]
 
-    def _as_it_is(self, effect: Effect, shown: Shown) -> ToxicBody:
+    def _as_it_is(self, effect: NetemEffect, shown: Shown) -> ToxicBody:
         body = effect.body
         percent = shown.percent(effect.band, body.type) if self._acts(effect, shown) else body.attributes["percent"]
         near = abs(percent - body.attributes["percent"]) <= NEAR
         return body if near else ToxicBody(body.name, body.type, body.stream, {"percent": percent})
 
-    def _acts(self, effect: Effect, shown: Shown) -> bool:
+    def _acts(self, effect: NetemEffect, shown: Shown) -> bool:
         return shown.is_complete(effect.band, len(self.told().matches))
 
     def packets(self, body: ToxicBody) -> Packets | None:
@@ -206,7 +206,7 @@ class Sender:
             shown = self._shown()
             own = shown.of(self.link, self.stream)
             band = own[0].band if own else _free(shown)
-            wanted = [*(each for each in own if each.body.type != body.type), Effect(band, self.link, body)]
+            wanted = [*(each for each in own if each.body.type != body.type), NetemEffect(band, self.link, body)]
             try:
                 self._set(band, wanted, shown)
             except Refused as error:
@@ -220,7 +220,7 @@ class Sender:
             if any(each.body.name == name for each in own):
                 self._set(own[0].band, [each for each in own if each.body.name != name], shown)
 
-    def _set(self, band: int, wanted: Sequence[Effect], shown: Shown) -> None:
+    def _set(self, band: int, wanted: Sequence[NetemEffect], shown: Shown) -> None:
         others = [each for each in shown.effects if each.band != band]
         change = f"put {band} '{words(wanted)}' {_quoted(self.told().matches)}" if wanted else f"drop {band}"
         lines = _quoted(each.line() for each in (*others, *wanted))
@@ -255,7 +255,7 @@ def refuse_unable(toxics: Iterable[Toxic]) -> None:
     wanted = [body for toxic in toxics for body in toxic.of_packets if body.type != PACKET_LOSS]
     if not wanted:
         return
-    effects = [Effect(FIRST, "trial", wanted[0])]
+    effects = [NetemEffect(FIRST, "trial", wanted[0])]
     trial = f"LAB_DEVICES=lo\n{STEPS}\nput {FIRST} '{words(effects)}' 'match u8 0 0'\ncounted"
     if said := refused_here(trial):
         raise impossible(WHAT[wanted[0].type], said)

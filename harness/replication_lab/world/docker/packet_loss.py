@@ -37,7 +37,7 @@ class Ports:
 
 
 @dataclass(frozen=True)
-class Rule:
+class LossChain:
     """A chain as it is in the kernel; one that lacks a part does not lose packets, and is not complete."""
 
     body: ToxicBody
@@ -132,7 +132,7 @@ def burst_script(ports: Sequence[int], count: int) -> str:
     )
 
 
-def parsed(text: str) -> dict[str, Rule]:
+def parsed(text: str) -> dict[str, LossChain]:
     """Return the rules in the output of `read_script`, by chain."""
     lines = text.splitlines()
     marked = {int(found["mark"], 16) - MARK: int(found["packets"]) for found in map(_MARKED.match, lines) if found}
@@ -156,7 +156,7 @@ def parsed(text: str) -> dict[str, Rule]:
             complete = complete and to_marked and to_loopback and int(port) in marked
             dropped = marked.get(int(port), 0)
         body_ = ToxicBody(name, PACKET_LOSS, stream, {"percent": percent})
-        rules[chain] = Rule(body_, Packets(packets, dropped), complete)
+        rules[chain] = LossChain(body_, Packets(packets, dropped), complete)
     return rules
 
 
@@ -169,7 +169,7 @@ class PacketRules:
     def __init__(self, namespace: Namespace):
         self._namespace = namespace
 
-    def read(self) -> dict[str, Rule]:
+    def read(self) -> dict[str, LossChain]:
         """Return the rules by chain; none if the lab never made any."""
         return parsed(self._run_if_used(read_script()))
 

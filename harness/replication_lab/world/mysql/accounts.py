@@ -103,7 +103,7 @@ def version_for(address: tuple[str, int], account: Account) -> Version | None:
     """Return the version of the server that accepts the account; None if it is refused, LabError if none answers."""
     host, port = address
     try:
-        connection = tls.Connection(
+        connection = tls.TlsConnection(
             host=host,
             port=port,
             user=account.user,

@@ -16,7 +16,7 @@ ANSWER_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Answer:
+class TransactionAnswer:
     """The outcome of a transaction for its client; `code` and `text` are those of the error."""
 
     outcome: Outcome
@@ -24,7 +24,7 @@ class Answer:
     text: str = ""
 
 
-class Client:
+class ApplicationClient:
     """One connection to a server, opened when it is needed and again after it was lost.
 
     `find` returns the server each time: after a restart it may have another port.
@@ -34,14 +34,14 @@ class Client:
         self._find = find
         self._connection: pymysql.Connection | None = None
 
-    def transact(self, statements: Sequence[str]) -> Answer:
+    def transact(self, statements: Sequence[str]) -> TransactionAnswer:
         """Run the statements as one transaction. Its outcome is unknown only if the answer to the commit was lost."""
         try:
             connection = self._connect()
         except LabError as error:
             # No server listened, or a proxy closed the connection. In both cases no statement was sent.
             code = code_of(error.__cause__)
-            return Answer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
+            return TransactionAnswer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
         for number, statement in enumerate(steps, 1):
             try:
@@ -49,7 +49,7 @@ class Client:
                 connection.query(statement)
             except (pymysql.err.MySQLError, OSError) as error:
                 return self._after(connection, error, is_last=number == len(steps))
-        return Answer(Outcome.ACKNOWLEDGED)
+        return TransactionAnswer(Outcome.ACKNOWLEDGED)
 
     def look(self, query: str) -> int | None:
         """Return the number that a query finds; None if there was no answer."""
@@ -67,14 +67,14 @@ class Client:
             self._connection = self._find().connect(database="lab", answer_seconds=ANSWER_SECONDS)
         return self._connection
 
-    def _after(self, connection: pymysql.Connection, error: Exception, is_last: bool) -> Answer:
+    def _after(self, connection: pymysql.Connection, error: Exception, is_last: bool) -> TransactionAnswer:
         code = code_of(error)
         broken = not is_definite(code)
         if broken:
             self.close()
         else:
             self._roll_back(connection)
-        return Answer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
+        return TransactionAnswer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
 
     def _roll_back(self, connection: pymysql.Connection) -> None:
         try:

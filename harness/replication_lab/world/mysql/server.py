@@ -41,7 +41,7 @@ class Server:
         self.name, self.address, self.dialect = name, address, dialect
         self.passwords, self._user, self._encrypted = passwords, user, encrypted
         self._answer_seconds: float = ANSWER_SECONDS
-        self._connection: tls.Connection | None = None
+        self._connection: tls.TlsConnection | None = None
         self._answered = 0.0
         self._lock = threading.RLock()
 
@@ -50,7 +50,7 @@ class Server:
         address: tuple[str, int] | None = None,
         database: str | None = None,
         answer_seconds: float = ANSWER_SECONDS,
-    ) -> tls.Connection:
+    ) -> tls.TlsConnection:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
@@ -60,8 +60,8 @@ class Server:
                 f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
             ) from error
 
-    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> tls.Connection:
-        return tls.Connection(
+    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> tls.TlsConnection:
+        return tls.TlsConnection(
             host=host,
             port=port,
             user=self._user,
@@ -130,7 +130,7 @@ class Server:
                 raise
         return self.run(sql)
 
-    def _usable(self) -> tls.Connection:
+    def _usable(self) -> tls.TlsConnection:
         """Return the open connection, or a new one if the server has ended it: before a statement is sent on it."""
         if self._connection is not None:
             idle = time.monotonic() - self._answered > IDLE_SECONDS

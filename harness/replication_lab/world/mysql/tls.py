@@ -18,7 +18,7 @@ def _context() -> ssl.SSLContext:
 CONTEXT = _context()
 
 
-class Connection(pymysql.Connection):
+class TlsConnection(pymysql.Connection):
     """A connection of PyMySQL with that context.
 
     PyMySQL itself makes a context for each connection and reads all certificate authorities of the machine into it:

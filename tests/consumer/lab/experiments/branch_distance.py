@@ -13,7 +13,7 @@ LINK = "source-replica"
 @contextmanager
 def arrange(lab, _case):
     """Yield what proves after the load that the replica replicated all the time."""
-    yield semisync.Watch(lab.node("source").server(), [lab.node("replica").server()], "async", None, "proxy")
+    yield semisync.SemiSyncWatch(lab.node("source").server(), [lab.node("replica").server()], "async", None, "proxy")
 
 
 experiment = Experiment(
