@@ -98,9 +98,7 @@ def test_help_loads_no_command():
         "replication_lab.cli.streams",
         "replication_lab.model",
         "replication_lab.model.core",
-        "replication_lab.model.core.command",
-        "replication_lab.model.core.errors",
-        "replication_lab.model.core.visible",
+        *(f"replication_lab.model.core.{name}" for name in ("command", "errors", "visible")),
         "replication_lab.world",
         "replication_lab.world.signals",
     }

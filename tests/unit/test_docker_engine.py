@@ -98,7 +98,7 @@ def test_a_command_that_starts_a_lab_asks_compose_before_it_is_imported(monkeypa
     load = deferred.load
     monkeypatch.setattr(deferred, "load", lambda: seen.append("imported") or load())
     with pytest.raises(click.exceptions.Exit):
-        cli.commands[command].make_context(command, ["--help"])
+        cli.commands[command].make_context(command, ["--help"], help_option_names=["-h", "--help"])
 
     assert seen == (["asked", "imported"] if asks else ["imported"])
 

@@ -18,7 +18,7 @@ from replication_lab.world import installing
 from replication_lab.model.core.errors import LabError
 try:
     apt = (("/etc/apt/thing", "a source"),)
-    installing.allow(installing.Change("a thing", [["true"]], ["thing"], apt, "the engine"))
+    installing.allow(installing.HostChange("a thing", [["true"]], ["thing"], apt, "the engine"))
     print("ALLOWED")
 except LabError as error:
     print("REFUSED", error.found)

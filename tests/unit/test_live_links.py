@@ -58,7 +58,7 @@ def control(lab, monkeypatch):
     """Return a link's control with its faults replaced, and a semaphore that is released at each change."""
     SlowCondition.go, SlowCondition.told, SlowCondition.made = threading.Event(), [], 0
     SlowCondition.proofs = [Proof("it acts", "200 ms", True)]
-    monkeypatch.setattr(link_control, "Condition", SlowCondition)
+    monkeypatch.setattr(link_control, "LinkCondition", SlowCondition)
     monkeypatch.setattr(link_control, "Cut", QuietCut)
     monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
     monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)

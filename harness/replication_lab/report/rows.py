@@ -4,7 +4,7 @@ import msgspec
 
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.evidence import FaultEvidence, Return
-from replication_lab.model.drill.timeline import DrillPhase
+from replication_lab.model.drill.timeline import Phase
 from replication_lab.model.record.measurement import Spread
 from replication_lab.model.record.only import Only
 
@@ -175,7 +175,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     returns: dict[str, Return]
     forbidden: list[str]
     ledger: str = ""
-    phases: list[DrillPhase] = []
+    phases: list[Phase] = []
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from replication_lab.model.drill.evidence import Looked
-from replication_lab.model.drill.timeline import AFTER, INJECTION, DrillPhase, Tally, Timeline
+from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.report import strips
 from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 from replication_lab.report.rows import DrillRow
@@ -237,7 +237,7 @@ def spark(drill: DrillRow, found: Timeline) -> str:
 # --- phases -----------------------------------------------------------------------------------------------------------
 
 
-def shown(phases: Sequence[DrillPhase]) -> list[DrillPhase]:
+def shown(phases: Sequence[Phase]) -> list[Phase]:
     """Return the phases that a table shows: all but an injection in which nothing was sent, and an empty end."""
     return [each for each in phases if each.name not in (INJECTION, AFTER) or _has_statements(each.tally)]
 

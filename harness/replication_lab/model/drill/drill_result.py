@@ -14,7 +14,7 @@ from replication_lab.model.drill.drill import Drill, Expectation
 from replication_lab.model.drill.drill_noise import disturbance
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.drill.history import Attempt, RowLook
-from replication_lab.model.drill.timeline import DrillPhase, Timeline, phases, timeline
+from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
@@ -37,7 +37,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     doubts: list[str]
     evidence: Evidence | None = None
     timeline: Timeline | None = None
-    phases: list[DrillPhase] = []
+    phases: list[Phase] = []
 
     @property
     def ledger(self) -> str:

@@ -53,7 +53,7 @@ class Timeline(msgspec.Struct, frozen=True):
         return min(self.width, self.load[1] - self.begin(number))
 
 
-class DrillPhase(msgspec.Struct, frozen=True, kw_only=True):
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """A phase of a drill, by the statements sent in it.
 
     `name` is one of PHASES, `step` the number of the fault from 1. `throughput` is in acknowledgements a second;
@@ -112,7 +112,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return round(ordered[below] + (place - below) * (above - ordered[below]), 3)
 
 
-def phases(history: Sequence[Attempt], load: Window, acted: Sequence[FaultEvidence]) -> list[DrillPhase]:
+def phases(history: Sequence[Attempt], load: Window, acted: Sequence[FaultEvidence]) -> list[Phase]:
     """Return the phases in their order, by the moment when statements were sent; none if there was no fault."""
     spans = list(_spans(load, acted))
     begins = [begin for _, _, begin, _ in spans]
@@ -135,14 +135,14 @@ def _spans(load: Window, acted: Sequence[FaultEvidence]) -> Iterator[tuple[str, 
         yield AFTER, number, each.whole, end
 
 
-def _phase(span: tuple[str, int, float, float], found: Tally) -> DrillPhase:
+def _phase(span: tuple[str, int, float, float], found: Tally) -> Phase:
     name, step, begin, end = span
     known = end - begin >= SHORTEST_RATE_S
     rate = round(found.acknowledged / (end - begin), 3) if known else None
-    return DrillPhase(name=name, step=step, begin=begin, end=end, tally=found, throughput=rate)
+    return Phase(name=name, step=step, begin=begin, end=end, tally=found, throughput=rate)
 
 
-def _compared(each: DrillPhase, before: DrillPhase) -> DrillPhase:
+def _compared(each: Phase, before: Phase) -> Phase:
     return msgspec.structs.replace(
         each,
         throughput_ratio=_ratio(each.throughput, before.throughput),
