@@ -62,7 +62,7 @@ def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command
     assert name in leftovers.left_behind()
 
     doctor = command("doctor")
-    swept = command("clean")
+    swept = command("clean", name)
 
     assert doctor.returncode == 3 and name in doctor.stdout
     assert name in swept.stdout
@@ -128,7 +128,7 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
     process.wait()
 
     judged = command("judge", "latest", "--json")
-    swept = command("clean")
+    swept = command("clean", name)
 
     assert judged.returncode == 2
     assert all(claim["verdict"] == "UNKNOWN" for claim in json.loads(judged.stdout)["claims"])

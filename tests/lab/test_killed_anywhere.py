@@ -89,7 +89,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
 
 def test_what_runs_and_drills_of_their_own_left_is_gone_too(bystander, command):
     """After all of the above, by `lab clean`; the bystander lives."""
-    assert command("clean").returncode == 0
+    assert command("clean", bystander.name).returncode == 0
 
     assert leftovers.left_behind() == []
     assert [name for name in project.all_labs() if name.startswith("test-killed")] == []

@@ -292,7 +292,7 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
     wait_until(lambda: any(service in thing for thing in things_of(name)), f"{service} of {name}")
     process.kill()
     process.wait()
-    wait_until(lambda: command("clean").returncode == 0, "an orderly clean")
+    wait_until(lambda: command("clean", name).returncode == 0, "an orderly clean")
 
     assert things_of(name) == []
     assert name not in links()
@@ -314,7 +314,7 @@ def test_a_data_directory_that_somebody_holds_is_named(name, command):
     finally:
         holder.remove(force=True)
 
-    assert command("clean").returncode == 0
+    assert command("clean", name).returncode == 0
     assert things_of(name) == [] and name not in links()
 
 

@@ -374,6 +374,7 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     monkeypatch.setattr(project, "others", dict)
     monkeypatch.setattr(labels, "owners", dict)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
+    monkeypatch.setattr(removal, "removable", lambda *_: [])
     monkeypatch.setattr(labels, "compose_files", list)
     monkeypatch.setattr(revisions, "unused", lambda _in_use: [])
 

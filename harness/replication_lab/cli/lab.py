@@ -22,7 +22,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_links
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.question.lab_options import options_by_node
-from replication_lab.world import catalogue, given_texts
+from replication_lab.world import catalogue, given_texts, installing
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
 
@@ -269,22 +269,30 @@ def doctor(json_: bool, undo: bool) -> None:
 
 
 @click.command()
+@click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
 @click.option("--images", "images_", is_flag=True, help="Also remove the lab's Docker images.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @as_json
-def clean(images_: bool, dry_run: bool, json_: bool) -> None:
+def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
     """Remove this checkout's labs that no running command uses, and the leftovers of killed commands.
+
+    With NAME, of the labs only these. A terminal shows what would be removed, and is asked first.
 
     Labs of other checkouts, machines and users, and labs started by Compose alone, are listed: `lab down` removes one
     by its name.
 
     Example: lab clean --dry-run
     """
+    found = removal.removable(images_, labs_)
     if dry_run:
-        found = removal.removable(images_)
         print_json({"would_remove": found}) if json_ else out.print("\n".join(found) or "nothing to remove")
         return
-    gone = removal.clean(images_, tell)
+    if found and not yes:
+        tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
+        if not installing.confirmed():
+            raise LabError("nothing was removed", "Enter, or --yes", "./lab clean --dry-run")
+    gone = removal.clean(images_, tell, labs_)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 
 

@@ -1,7 +1,9 @@
 """Labs removed as a user wants it: one by its name, or all of this checkout that no command uses."""
 
+from collections.abc import Collection
+
 from replication_lab.lab.up import in_use, refuse_other_user, tidy
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.progress import Tell
 from replication_lab.world import lock, owners, revisions
 from replication_lab.world.disks import array
@@ -54,26 +56,35 @@ def _remove(name: str) -> None:
     leftovers.remove(name)
 
 
-def removable(with_images: bool) -> list[str]:
-    """Return what `clean` would remove; change nothing."""
+def removable(with_images: bool, names: Collection[str] = ()) -> list[str]:
+    """Return what `clean` would remove; change nothing. LabError for a name that is none of a lab here."""
     docker_engine.client()
+    left = leftovers.left_behind()
+    for name in names:
+        if name not in (known := {*project.all_labs(), *left}):
+            raise unknown_name("lab of this checkout", name, known, "./lab status")
     # A lab that is removed frees its own devices.
     of_arrays = array.left_in_dev(sorted(labels.owners()))
     copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*leftovers.left_behind(), *_idle(), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
+    found = [*left, *_idle(names), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
     return list(dict.fromkeys(found))
 
 
-def _idle() -> dict[str, Lab]:
-    return {name: lab for name, lab in project.all_labs().items() if lab.is_idle()}
+def _idle(names: Collection[str]) -> dict[str, Lab]:
+    """Return the labs of this checkout that no command uses; with names, only these."""
+    labs = project.all_labs().items()
+    return {name: lab for name, lab in labs if lab.is_idle() and (not names or name in names)}
 
 
-def clean(with_images: bool, tell: Tell = print) -> list[str]:
-    """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names."""
+def clean(with_images: bool, tell: Tell = print, names: Collection[str] = ()) -> list[str]:
+    """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names.
+
+    With names, of the labs only these.
+    """
     # In step with `removable`.
     docker_engine.client()
     gone = leftovers.sweep()
-    for name, lab in _idle().items():
+    for name, lab in _idle(names).items():
         with lock.lab_if_free(name, "lab clean") as by:
             if not by:
                 tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")

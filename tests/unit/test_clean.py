@@ -1,0 +1,67 @@
+"""Does `lab clean` remove only what is named, and does a terminal see it first?"""
+
+from pathlib import Path
+
+import pytest
+from replication_lab.lab import down as removal
+from replication_lab.world import installing, lab_files, lock
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images
+
+from tests.fakes.docker_engine import Holding, Thing
+from tests.fakes.owners import dead, mark
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def things(tmp_path, monkeypatch):
+    """Return two labs that are to stay up and one of a command that runs, by name, in a fake engine."""
+    monkeypatch.setattr(lock, "FOLDER", tmp_path / "locks")
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(images, "all_tags", list)
+    for what in ("left_in_dev", "sweep"):
+        monkeypatch.setattr(removal.array, what, lambda _kept: [])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
+    found = {"lab-a": Thing("lab-a", dead()), "lab-b": Thing("lab-b", dead()), "lab-c": Thing("lab-c", mark())}
+    for name in ("lab-a", "lab-b"):
+        (tmp_path / f"{name}.json").write_text("{}")
+    monkeypatch.setattr(docker_engine, "client", lambda: Holding(list(found.values())))
+    return found
+
+
+def removed(things):
+    return [name for name, each in things.items() if each.removed]
+
+
+def test_of_the_labs_only_the_named_one_is_removed(lab, things):
+    """Without a name all that no command uses."""
+    assert lab("clean", "lab-a")[0] == 0 and removed(things) == ["lab-a"]
+    assert lab("clean")[0] == 0 and removed(things) == ["lab-a", "lab-b"]
+
+
+def test_a_name_of_no_lab_is_refused_before_anything_is_removed(lab, things):
+    """A typo must not end in the removal of the others."""
+    status, _, said = lab("clean", "lab-a", "lab-x")
+
+    assert status == 3 and "unknown lab of this checkout 'lab-x'" in said
+    assert removed(things) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "gone"), [(False, [], []), (True, [], ["lab-a"]), (False, ["--yes"], ["lab-a"])]
+)
+def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeypatch, answer, options, gone):
+    """Anything but Enter removes nothing."""
+    monkeypatch.setattr(installing, "confirmed", lambda: answer)
+    status, _, said = lab("clean", "lab-a", *options)
+
+    assert removed(things) == gone and status == (0 if gone else 3)
+    assert options or "would be removed:\n  lab-a" in said
+
+
+def test_no_test_removes_labs_without_naming_them():
+    """A lab that is up stays up, whatever tests run beside it."""
+    found = [path.name for path in (TESTS / "lab").glob("*.py") if 'command("clean")' in path.read_text()]
+
+    assert found == []
