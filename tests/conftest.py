@@ -16,6 +16,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.cpu_speed import compared, typical_loop_us
 from tests.noise import ignoring_noise
 
 pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
@@ -77,6 +78,12 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say at the end of the tests that measure how fast this machine is."""
+    if config.option.markexpr == "alone":
+        terminalreporter.line(compared(typical_loop_us()))
 
 
 def _place(path):

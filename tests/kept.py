@@ -353,7 +353,14 @@ def bench_machine() -> str:
         return ""
     host = kept.environment
     memory = round(host["memory_mib"] / 1024)
-    return f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.\n"
+    loop = f" A loop of the harness took {host['loop_us']:.0f} us." if "loop_us" in host else ""
+    return f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.{loop}\n"
+
+
+def bench_loop_us() -> float | None:
+    """Return the time of a loop on the machine of that run, in microseconds; None if it was not recorded."""
+    kept = _bench()
+    return kept.environment.get("loop_us") if kept else None
 
 
 MAKERS: dict[str, Callable[..., str]] = {

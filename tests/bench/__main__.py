@@ -29,6 +29,7 @@ from rich.table import Table
 
 from tests.bench import live, watched
 from tests.bench.figure import BenchFigure, figure
+from tests.cpu_speed import typical_loop_us
 
 ROUNDS = 3
 # The time in which a cluster forms varies by a third. The median ratio of three starts was 1.06 once, and 1.34 later.
@@ -223,7 +224,7 @@ def bench() -> None:
         *("mysql-8.0", "mysql-5.5", "sandbox"),
     ]
     images.ensure(dict.fromkeys(names))
-    found = []
+    found, loop = [], typical_loop_us()
     for one in figures():
         found.append(one)
         tell(f"{one.what}: {one.value:g} {one.unit}")
@@ -238,7 +239,7 @@ def bench() -> None:
         table.add_row(one.what, f"{one.value:g} {one.unit}", interval, goal, met, readings)
     out.print(table)
     now = datetime.now()
-    written = {"day": f"{now:%Y-%m-%d}", "environment": host.describe(), "figures": found}
+    written = {"day": f"{now:%Y-%m-%d}", "environment": {**host.describe(), "loop_us": loop}, "figures": found}
     path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"
     files.write_whole(path, msgspec.json.format(msgspec.json.encode(written)))
     name = path.relative_to(catalogue.ROOT)

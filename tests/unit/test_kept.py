@@ -8,7 +8,7 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.world import catalogue, host
 
-from tests import kept
+from tests import cpu_speed, kept
 from tests.bench.figure import figure
 from tests.lab import ten_minutes
 
@@ -104,6 +104,19 @@ def test_the_page_of_the_benchmark_is_made_of_a_kept_run(monkeypatch, tmp_path):
 
     assert "| x | 1.50 s | " in kept.bench() and kept.bench().startswith("| figure | median |")
     assert ", 3 CPUs, " in kept.bench_machine() and kept.bench_machine().endswith("; 2030-01-01.\n")
+
+
+def test_the_speed_of_this_machine_is_compared_with_that_of_the_benchmark(monkeypatch, tmp_path):
+    """As the end of `make test` shows it; a run that recorded no loop is compared with nothing."""
+    run = {"day": "2030-01-01", "environment": {**host.describe(), "loop_us": 200.0}, "figures": []}
+    monkeypatch.setattr(kept, "BENCH", tmp_path / "bench.json")
+    kept.BENCH.write_bytes(msgspec.json.encode(run))
+
+    assert "a loop took 300 us, 1.50 times as long as" in cpu_speed.compared(300.0)
+    assert kept.bench_machine().endswith("; 2030-01-01. A loop of the harness took 200 us.\n")
+    kept.BENCH.unlink()
+    assert cpu_speed.compared(300.0) == "speed of the CPUs: a loop took 300 us"
+    assert 0 < cpu_speed.typical_loop_us() < 100_000
 
 
 def test_the_sentences_of_a_kept_drill_are_those_of_its_file():
