@@ -260,7 +260,7 @@ def _unwritten(error: streams.Unwritable) -> int:
     """Return the status of a command whose output could not be written, as if a signal ended it if nobody reads."""
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
-    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "a place for it")))
+    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "writable output")))
     return FAILED
 
 

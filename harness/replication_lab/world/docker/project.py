@@ -181,7 +181,7 @@ def refuse_taken(name: str) -> None:
     if there := labels.names_in(name):
         raise LabError(
             f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
-            "the name of no other project",
+            "a name that no other project has",
             f"another --lab; to see it: docker compose --project-name {name} ps --all",
         )
     only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
