@@ -33,7 +33,7 @@ lab-status:  ## show the running labs and their replication
 lab-doctor:  ## check prerequisites and leftovers on this host
 	@./lab doctor
 
-lab-clean:  ## remove this checkout's labs that no running command uses, and leftovers; a terminal is asked first
+lab-clean:  ## remove this checkout's labs that no running command uses, and leftovers; ask first on a terminal
 	@./lab clean
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long

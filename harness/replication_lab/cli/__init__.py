@@ -127,7 +127,7 @@ SECTIONS = {
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
 
-    # The command that runs.
+    # The name of the command that runs.
     used = ""
 
     def __init__(self, name: str, module: str, says: str) -> None:
@@ -208,7 +208,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
 
 
 def _status(command: click.Command, name: str) -> Any:
-    """Run a command; return the status with which it ends, after its error was told."""
+    """Run a command, print its error if it has one, and return its exit status."""
     try:
         _refuse_deleted_folder()
         command(prog_name=name, standalone_mode=False)
@@ -244,28 +244,28 @@ def _refuse_deleted_folder() -> None:
 
 
 def _explained(error: Exception) -> LabError | None:
-    """Return the error of a missing extra, a name that is too long, an engine that failed; None for a defect."""
+    """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
         return _without(extra)
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         from replication_lab.world import files
 
         return files.too_long(error.filename)
-    # Its library is loaded if the error is one of Docker's; to load it takes long.
+    # Import Docker's library only if the error is one of Docker's, because the import is slow.
     client = sys.modules.get("replication_lab.world.docker.client")
     return client.explained(error) if client else None
 
 
 def _unwritten(error: streams.Unwritable) -> int:
-    """Return the status of a command whose output could not be written, as if a signal ended it if nobody reads."""
+    """Return the status of a command whose output could not be written: that of SIGPIPE if it had no reader."""
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
-    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "a place for it")))
+    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "writable output")))
     return FAILED
 
 
 def _say_stopped(error: BaseException) -> int:
-    """Say what an interruption stopped, and return its status; say that something was removed only if it was."""
+    """Print what an interruption stopped, and what was removed if anything was; return its exit status."""
     # click wraps an interruption; the signal's name is in the wrapped exception.
     stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
     signals.forget()

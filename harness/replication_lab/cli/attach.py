@@ -63,7 +63,7 @@ UNKNOWN = 2
     multiple=True,
     metavar="SERVER=@FILE",
     help="Account that the lab uses on a server: a file with mysql://USER:PASSWORD@ that only you can read (mode "
-    "0600); may be repeated. Without @FILE, the account itself is accepted, which other users can read meanwhile.  "
+    "0600); may be repeated. An account in place of @FILE is accepted, but other users can read it meanwhile.  "
     "[default: the one in its container's environment]",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")

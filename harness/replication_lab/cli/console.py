@@ -15,18 +15,18 @@ from rich.table import Table
 
 from replication_lab.world.console import Console
 
-# NO_COLOR: no escape sequence at all, not for bold text either.
+# With NO_COLOR, print no escape sequence at all, not even for bold text.
 STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
 
-# Between two columns.
+# Spaces between two columns.
 GAP = 2
 
 
 class Out(Console):
-    """Standard output; a table that does not fit without cutting words is printed a row after the other."""
+    """Standard output; a table that would not fit without cutting words is printed as a list, row by row."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as rich does, also what is within other things."""
+        """Render as rich does, including what is nested in other renderables."""
         room = options or self.options
         if isinstance(renderable, Table) and _width(self, room, renderable) > room.max_width:
             renderable = _row_by_row(renderable)

@@ -85,9 +85,9 @@ def build(
 def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
     """Write archives of the images into DIR, for the cache of a pipeline; build missing images.
 
-    They are the images of ENGINE (mariadb), Toxiproxy and the load. An archive is kept if it holds the image that is
-    here. The list images.json has the digests of all of them. Its own SHA-256 is printed last: keep it where only you
-    can write, for `lab images load --sha256`.
+    They are the images of ENGINE (mariadb), Toxiproxy and the load. An existing archive is kept if it holds the same
+    image as this engine. The list images.json has the digests of all archives. Its own SHA-256 is printed last: keep
+    it where only you can write, for `lab images load --sha256`.
 
     Example: lab images save .lab-images mariadb
     """

@@ -277,10 +277,10 @@ def doctor(json_: bool, undo: bool) -> None:
 def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
     """Remove this checkout's labs that no running command uses, and the leftovers of killed commands.
 
-    With NAME, of the labs only these. A terminal shows what would be removed, and is asked first.
+    With NAME, remove only these labs. On a terminal, show what would be removed, and ask first.
 
-    Labs of other checkouts, machines and users, and labs started by Compose alone, are listed: `lab down` removes one
-    by its name.
+    Labs of other checkouts, machines and users, and labs started with Compose directly, are only listed. To remove
+    one: `lab down --lab NAME`.
 
     Example: lab clean --dry-run
     """
@@ -291,7 +291,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
     if found and not yes:
         tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
         if not installing.confirmed():
-            raise LabError("nothing was removed", "Enter, or --yes", "./lab clean --dry-run")
+            raise LabError("nothing was removed", "Enter to confirm, or --yes", "./lab clean --dry-run")
     gone = removal.clean(images_, tell, labs_)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 

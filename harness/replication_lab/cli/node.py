@@ -134,7 +134,7 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
     """Run a command in a node's container, or in its virtual machine.
 
     Options of `lab exec` come before NODE, which may also be another service of the lab. The exit status is the
-    command's; with --json a command that fails is an error. Its output arrives at the terminal as it is.
+    command's; with --json a command that fails is an error. The terminal gets its output unchanged.
 
     Example: lab exec replica ls /var/lib/mysql
     """

@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: one that is closed, full, or gone with its terminal."""
+"""Standard output and standard error of a command, also if they are closed or full, or their terminal has ended."""
 
 import errno
 import os
@@ -10,12 +10,12 @@ from typing import Any, TextIO
 from replication_lab.model.core import command
 from replication_lab.model.core.visible import visible
 
-# What a write reports if nobody reads: the pipe's other end is closed, or the terminal is.
+# Errors of a write without a reader: the other end of the pipe, or the terminal, is closed.
 NOBODY = (errno.EPIPE, errno.EIO)
 
 
 class Unwritable(Exception):
-    """Standard output cannot be written. It is no OSError: click and rich would end with a status of a verdict."""
+    """Standard output cannot be written. Not an OSError: click and rich would exit with the status of a verdict."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error.strerror)
@@ -43,7 +43,7 @@ class Output:
         except OSError as error:
             _discard(self._stream)
             self._error = Unwritable(error)
-        # Again at each later call: click tries to write nothing at first, and ignores the error.
+        # Raise it again at each later call: click first tries to write nothing, and ignores the error.
         self._tell(self._error)
 
     def _tell(self, error: Unwritable | None) -> None:
@@ -55,7 +55,7 @@ class Output:
 
 
 class Visible:
-    """A stream that shows the characters that a terminal would obey. All that a command prints goes through one.
+    """A stream that escapes the characters that a terminal would obey. Everything that a command prints uses one.
 
     Rich's own colours must arrive: it writes to `rich_proxied_file`, and `world.console` shows these characters itself.
     Bytes would go past `write`, so there is no `buffer`.
@@ -81,7 +81,7 @@ class Remarks(Output):
 
 
 def _discard(stream: TextIO) -> None:
-    """Let a stream lead to nowhere, so that the text that it still holds is no second error."""
+    """Redirect a stream to /dev/null, so that the text in its buffer causes no second error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -97,7 +97,7 @@ def wrapped(installed: bool) -> Iterator[None]:
 
 
 def _open_closed() -> None:
-    """Open the standard streams that the caller closed: another file would get their numbers."""
+    """Open the standard streams that the caller closed; otherwise another file would get their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # The lowest free number is that of the closed stream.

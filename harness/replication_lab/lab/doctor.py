@@ -156,7 +156,7 @@ def _labs() -> Iterator[Finding]:
     if others:
         yield Finding("other labs", f"{project.others_shown()}; removed only by ./lab down --lab NAME", True)
     if unknown := labels.strangers():
-        said = f"{', '.join(unknown)}: labels of an image, or without a project; never touched"
+        said = f"{', '.join(unknown)}: the label comes from the image, or the Compose project is missing; never touched"
         yield Finding("unknown, with the lab's label", said, True)
     stale = leftovers.left_behind()
     yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")

@@ -1,4 +1,4 @@
-"""Labs removed as a user wants it: one by its name, or all of this checkout that no command uses."""
+"""Removal of labs for a user: one by its name, or all of this checkout that no command uses."""
 
 from collections.abc import Collection
 
@@ -14,9 +14,9 @@ from replication_lab.world.docker.lab import Lab
 
 
 def down(name: str | None, tell: Tell = print) -> list[str]:
-    """Remove a lab with its data; the only idle one of this user when no name is given, and no error without any.
+    """Remove a lab with its data; without a name, the only idle lab of this checkout. It is no error if none runs.
 
-    By its name also a lab whose owner is not known to have ended, or that is of no topology of this checkout.
+    With its name, also remove a lab whose owner is not known to have ended, or whose topology is not in this checkout.
     """
     docker_engine.client()
     tidy(tell)
@@ -30,7 +30,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
 
 
 def _only_one(tell: Tell) -> str:
-    """Return the only lab that can be meant without a name; an empty string if there is none."""
+    """Return the name of the only lab that could be removed without a name; an empty string if none runs."""
     labs = project.all_labs()
     idle = [known for known, lab in labs.items() if lab.is_idle()]
     if not idle and not any(lab.is_in_use() for lab in labs.values()):
@@ -57,7 +57,7 @@ def _remove(name: str) -> None:
 
 
 def removable(with_images: bool, names: Collection[str] = ()) -> list[str]:
-    """Return what `clean` would remove; change nothing. LabError for a name that is none of a lab here."""
+    """Return what `clean` would remove; change nothing. Raise LabError for a name that no lab of this checkout has."""
     docker_engine.client()
     left = leftovers.left_behind()
     for name in names:
@@ -79,9 +79,9 @@ def _idle(names: Collection[str]) -> dict[str, Lab]:
 def clean(with_images: bool, tell: Tell = print, names: Collection[str] = ()) -> list[str]:
     """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names.
 
-    With names, of the labs only these.
+    With names, remove only these labs.
     """
-    # In step with `removable`.
+    # Keep this in step with `removable`.
     docker_engine.client()
     gone = leftovers.sweep()
     for name, lab in _idle(names).items():

@@ -92,7 +92,7 @@ def _refuse_loss(lab: Lab, node: str) -> None:
     if left and not received.comes_again(lab, source, node):
         raise LabError(
             f"{node}: {left}",
-            f"a replica that has applied all, or a source that sends it again ({source})",
+            f"a replica that has applied all, or a running source that can send it again ({source})",
             left.remedy(node) or f"./lab start {source}",
         )
 

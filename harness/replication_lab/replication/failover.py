@@ -22,7 +22,7 @@ from replication_lab.world.mysql.server import Server
 
 # Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_PORT = 22_000
-# How long the new source is waited for: in all, and while it receives and applies nothing; then for a node's answer.
+# How long to wait for the new source: in all, and while it receives and applies nothing; then for a node's answer.
 CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
 # The role of a node that has neither a source nor a replica.
 ALONE = "alone"
@@ -75,7 +75,7 @@ def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
 
 
 def _awake(lab: Lab) -> list[str]:
-    """Return the nodes whose servers answer soon: one that is frozen would be waited for again and again."""
+    """Return the nodes whose servers answer soon; each query to a frozen server would wait until its timeout."""
     names = [node.name for node in lab.topology.nodes]
     answers = at_once.of_each(lambda name: lab.node(name).answers_soon(), names)
     return [name for name, soon in zip(names, answers, strict=True) if soon]
@@ -126,8 +126,8 @@ def _takes_writes(lab: Lab, node: str) -> bool:
 def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
     """Make a replica the source, and the old source's other replicas its own.
 
-    LabError if it lacks what another node is known to have, or has not applied what it received, unless
-    `allow_data_loss` allows it. All nodes are only read before that, and the old source accepts writes again.
+    Raise LabError if the replica lacks what another node is known to have, or has not applied what it received, unless
+    `allow_data_loss` is set. Before the fence, nodes are only read; if the check fails after it, the fence is undone.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
@@ -147,7 +147,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
         lacks = _lacks(lab, new, missing)
         Replica(new).stop_following(lose=bool(missing))
     except BaseException:
-        # Also if this is interrupted.
+        # Undo the fence also after an interruption.
         fence.undo()
         raise
     received.forget(lab, node)
@@ -171,7 +171,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
 
-    LabError, and it is left as it is, if it has not applied what it received: that would be lost.
+    If it has not applied what it received, leave it unchanged and raise LabError: the transactions would be lost.
     """
     if left := received.settled(lab, other.name):
         raise LabError(str(left), "all that was received applied", left.remedy(other.name))
@@ -202,7 +202,7 @@ Missing = dict[str, dict[str, gtid.Ranges]]
 
 
 def _refuse_loss(lab: Lab, new: Server, others: list[str]) -> None:
-    """Raise LabError if a node has what the new source lacks after a while; nothing is changed."""
+    """Wait for the new source to catch up; raise LabError if it still lacks what another node has. Change nothing."""
     if missing := _missing_of_each(lab, new, others):
         raise _is_behind(lab, new, others[0], missing)
 
@@ -231,7 +231,7 @@ def _lacks(lab: Lab, new: Server, missing: Missing) -> str:
 
 
 def _missing_of_each(lab: Lab, new: Server, others: list[str]) -> Missing:
-    """Return what each node has now, committed or received, and the new source has not committed after a while."""
+    """Return what each node has committed or received, and the new source has not committed after a wait."""
     names = [new.name, *(name for name in others if lab.node(name).answers_soon())]
     held = {name: f"{BinaryLog(lab.node(name).server()).gtids()},{received.gtids(lab, name)}" for name in names}
 
@@ -257,7 +257,7 @@ def _beyond(gtids: str, server: Server) -> dict[str, gtid.Ranges]:
 
 
 def _refuse_waiting(lab: Lab, new: Server, old: str) -> None:
-    """Raise LabError if the old source's log goes on beyond what the new one has received: a commit waits there.
+    """Raise LabError if the old source's log has more than the new source has received: a commit waits there.
 
     MySQL does not count a transaction as executed before it is acknowledged.
     """

@@ -1,4 +1,4 @@
-"""The fence of a failover: the old source refuses writes within seconds, also if its commits wait or it is frozen."""
+"""The fence of a failover: make the old source refuse writes within seconds, even if it is frozen or commits wait."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,15 +13,16 @@ FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
 FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
 # Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
 ROLE = "/etc/mysql/role"
-# `SET GLOBAL read_only` waits for commits; the server itself gives up after this time, and a frozen one is left alone.
+# `SET GLOBAL read_only` waits for commits. The server gives up after LOCK_SECONDS; if it is frozen, the lab does after
+# ANSWER_SECONDS.
 LOCK_SECONDS, ANSWER_SECONDS = 1, 2
-# How long a server that was killed is waited for: what it has is compared with the new source.
+# How long to wait for a killed server to answer again: its transactions are compared with those of the new source.
 RESTART_SECONDS = 60
 
 
 @dataclass
 class Fence:
-    """The old source of a failover; `said` tells how it was made to refuse writes."""
+    """The old source of a failover; `said` describes how it was made to refuse writes."""
 
     lab: Lab
     node: str
@@ -33,10 +34,10 @@ class Fence:
     def close(self, before_restart: Callable[[], object]) -> None:
         """Make the server refuse writes, now and after each start.
 
-        If commits wait, for an acknowledgement or a lock, or if the server is frozen, it is killed and started again as
-        read-only, after `before_restart`, which may raise. A server that is killed confirms nothing. A shorter timeout
-        or switching the wait off would confirm commits that no replica has. KILL is no way either: on MySQL a session
-        that waits for an acknowledgement goes on waiting.
+        If commits wait for an acknowledgement or a lock, or if the server is frozen, call `before_restart`, which may
+        raise, then kill the server and start it again as read-only. A killed server confirms no commit. A shorter
+        timeout, or switching the wait off, would confirm commits that no replica has. KILL does not help either: on
+        MySQL a session that waits for an acknowledgement continues to wait.
         """
         for path in FENCES:
             with suppress(LabError):
@@ -56,7 +57,7 @@ class Fence:
             self.said = f"{self.node} is read-only"
 
     def _starts_writable(self) -> bool:
-        """Return whether the server starts as one that accepts writes: one that is frozen cannot be asked."""
+        """Return whether the server accepts writes when it starts; read from its files, because it may be frozen."""
         role = self.lab.node(self.node).text_of(ROLE)
         return "--read-only=0" in role if role else self.lab.topology.node(self.node).role == "source"
 

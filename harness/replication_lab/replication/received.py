@@ -1,7 +1,7 @@
 """What replicas have received and not applied, kept beside a lab's state until it is applied or discarded.
 
 MariaDB deletes a relay log that was not applied if a thread is started while both are stopped, as at each start of
-the server. What was in it would not be missed afterwards.
+the server. Without these files, nothing would show afterwards that its transactions are missing.
 """
 
 from contextlib import suppress
@@ -18,7 +18,7 @@ from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Backlog, Replica
 
-# A server that is about to be ended may be frozen.
+# How long to wait for the answer of a server that is about to be stopped: it may be frozen.
 ANSWER_SECONDS = 2
 
 
@@ -43,12 +43,12 @@ def _joined(*texts: str) -> str:
 
 
 def backlog(lab: Lab, node: str) -> Backlog | None:
-    """Return what a node has received and not applied, and keep it in mind; None if there is nothing."""
+    """Return what a node has received and not applied, and record it; None if there is nothing."""
     return _noted(lab, node, Replica(lab.node(node).server()).backlog(_kept(lab).get(node, "")))
 
 
 def settled(lab: Lab, node: str) -> Backlog | None:
-    """Do the same once the node makes no progress any more."""
+    """Do the same as `backlog`, once the node makes no more progress."""
     return _noted(lab, node, Replica(lab.node(node).server()).settled(_kept(lab).get(node, "")))
 
 
@@ -71,7 +71,7 @@ def comes_again(lab: Lab, source: str, node: str) -> bool:
 
 
 def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
-    """Keep in mind what nodes that are about to be ended have not applied; one that does not answer is left out."""
+    """Record what nodes that are about to be stopped have not applied; leave out a node that does not answer."""
     can_fail_over = not (replication.of(lab).instead_of_failover or isinstance(lab, AttachedLab))
     for node in nodes if can_fail_over else ():
         with suppress(LabError):
@@ -80,7 +80,7 @@ def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
 
 
 def forget(lab: Lab, node: str) -> None:
-    """Forget what a node had received: it is applied, or was discarded on request."""
+    """Delete the record of what a node had received: it was applied, or discarded on request."""
     rest = {name: each for name, each in _kept(lab).items() if name != node}
     if rest:
         files.write_whole(_file(lab), msgspec.json.encode(rest))

@@ -124,8 +124,8 @@ def _named(question: Question, topology: str) -> Drill:
         return drill_set.load(topology, known[question.drill])
     if question.drill in catalogue.drills(topology):
         raise LabError(
-            f"drill {question.drill} of {topology} injects no fault: its clients' load is what it measures, "
-            "and a question has a load of its own",
+            f"drill {question.drill} of {topology} injects no fault: it only measures its own load, "
+            "and a question has another load",
             f"a drill with a fault: {', '.join(sorted(known)) or 'there is none'}",
             f"./lab drill {topology} --fault {question.drill}",
         )

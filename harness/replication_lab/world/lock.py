@@ -32,7 +32,7 @@ def held(name: str) -> Iterator[None]:
 
 @contextmanager
 def held_if_free(name: str, doing: str = "") -> Iterator[str | None]:
-    """Hold the lock of that name within the block, if it is free; give None, or by whom it is held, in words.
+    """Hold the lock of that name within the block, if it is free; yield None, or a description of its holder.
 
     `doing` is the command, for others that ask for the lock meanwhile.
     """
@@ -44,7 +44,7 @@ def held_if_free(name: str, doing: str = "") -> Iterator[str | None]:
             yield file.read() or "another command"
             return
         if not os.fstat(file.fileno()).st_nlink:
-            # Its last holder has removed the file meanwhile.
+            # The last holder has removed the file in the meantime.
             with held_if_free(name, doing) as by:
                 yield by
             return
@@ -65,7 +65,7 @@ def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
 
 @contextmanager
 def lab_if_free(name: str, doing: str) -> Iterator[str | None]:
-    """Hold the name of a lab within the block, if it is free; give None, or by whom it is held, in words.
+    """Hold the name of a lab within the block, if it is free; yield None, or a description of its holder.
 
     One command at a time starts, changes or removes a lab. Nothing stays of its lock.
     """
@@ -79,7 +79,7 @@ def lab_if_free(name: str, doing: str) -> Iterator[str | None]:
 
 @contextmanager
 def lab_held(name: str, doing: str) -> Iterator[None]:
-    """Hold the name of a lab within the block; LabError with the command that holds it already."""
+    """Hold the name of a lab within the block; raise LabError, with the command that holds it, if it is taken."""
     with lab_if_free(name, doing) as by:
         if by:
             raise LabError(f"{name} is in use by {by}", "that command to finish", "./lab status")
@@ -88,7 +88,7 @@ def lab_held(name: str, doing: str) -> Iterator[None]:
 
 @cache
 def keep_shared(name: str) -> None:
-    """Hold the lock of that name until this process ends; others may hold it in this way, too."""
+    """Hold the lock of that name until this process ends; other processes may hold it in this way at the same time."""
     file = _kept.enter_context(_opened(name))
     fcntl.flock(file, fcntl.LOCK_SH)
 

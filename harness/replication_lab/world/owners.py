@@ -1,7 +1,7 @@
 """The owner of a lab: the process that made it, as a text for labels and files, and whether that process still runs.
 
-An owner is dead only if this can be seen: it is of this user, and of this machine and its process namespace. A change
-of the clock has no effect, because its start is counted from the boot.
+An owner counts as dead only if this process can verify it: the owner is of this user, this machine and this process
+namespace. A change of the clock has no effect, because the start of an owner is counted from the boot.
 """
 
 import os
@@ -18,10 +18,10 @@ import psutil
 
 from replication_lab.world import lab_files
 
-# The label of what was started by Compose alone.
+# The label of what was started with Compose directly.
 BY_HAND = "compose"
 UNKNOWN = "unknown"
-# The namespace in which a machine boots (PROC_PID_INIT_INO), and what stands for it where there are none.
+# The namespace in which a machine boots (PROC_PID_INIT_INO), and the value used on systems without namespaces.
 NO_NAMESPACES = "none"
 OF_THE_MACHINE = ("4026531836", NO_NAMESPACES)
 FORM = re.compile(
@@ -31,7 +31,7 @@ FORM = re.compile(
 # In /proc/PID/stat after the name (proc_pid_stat(5)): the state, and the start in clock ticks since boot.
 STATE, START = 0, 19
 ENDED = ("Z", "X", "x")
-# psutil corrects a start by the steps of the clock since it was imported.
+# psutil corrects the start of a process for steps of the clock since psutil was imported.
 _BOOTED = psutil.boot_time()
 
 
@@ -56,7 +56,7 @@ class Owner:
         return ",".join(f"{each}={getattr(self, each)}" for each in parts) + f"@{self.folder}"
 
     def may_be_seen(self) -> bool:
-        """Return whether this process would find it by its number: in the same namespace, since the same boot."""
+        """Return whether this process could find it by its number: in the same namespace, since the same boot."""
         mine = _this()
         return UNKNOWN not in (self.boot, self.namespace) and (self.boot, self.namespace) == (mine.boot, mine.namespace)
 
@@ -64,7 +64,7 @@ class Owner:
         return start_of(int(self.process)) == self.since
 
     def ended_with_the_machine(self) -> bool:
-        """Return whether this machine has booted since; a container's machine and namespace say nothing of that."""
+        """Return whether this machine has booted since; in a container, machine and namespace do not show this."""
         mine = _this()
         same = (self.machine, self.host, self.namespace) == (mine.machine, mine.host, mine.namespace)
         known = UNKNOWN not in (self.machine, self.boot, mine.boot) and self.namespace in OF_THE_MACHINE
@@ -102,7 +102,7 @@ def parsed(mark: str) -> Owner | None:
 
 
 def is_alive(mark: str) -> bool:
-    """Return whether its process is seen to run."""
+    """Return whether its process can be seen, and runs."""
     found = parsed(mark)
     return found is not None and found.may_be_seen() and found.runs()
 
@@ -150,7 +150,7 @@ def described(mark: str) -> str:
 
 
 def start_of(process: int) -> str | None:
-    """Return what tells a running process from others with its number; None if it has ended or does not exist."""
+    """Return the start of a running process, which tells it from others with its number; None if it does not run."""
     if not _has_proc():
         with suppress(psutil.Error, OverflowError):
             found = psutil.Process(process)

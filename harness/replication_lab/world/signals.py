@@ -11,12 +11,12 @@ from typing import Any
 REPEAT_SECONDS = 1.0
 # What ends a command: Ctrl-C, `kill` or a cancelled job, and a terminal or connection that was closed.
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The labs that were removed because of an interruption: only what is in here may be said to be removed.
+# The labs that were removed because of an interruption. Only these may be reported as removed.
 REMOVED: list[str] = []
 
 
 class Stopped(KeyboardInterrupt):
-    """An interruption, and `said`: what became of the work, for the command's last message."""
+    """An interruption; `said` is what became of the work, for the last message of the command."""
 
     def __init__(self, name: str, said: str):
         super().__init__(name)
@@ -24,7 +24,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def handle(numbers: Sequence[signal.Signals] = HANDLED) -> dict[signal.Signals, Any]:
-    """Let these signals raise an interruption; return the handlers before. `nohup` ignores SIGHUP, which stays so."""
+    """Let these signals raise an interruption; return the previous handlers. SIGHUP stays ignored under `nohup`."""
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
         if number != signal.SIGHUP or handler is not signal.SIG_IGN:
@@ -33,21 +33,21 @@ def handle(numbers: Sequence[signal.Signals] = HANDLED) -> dict[signal.Signals, 
 
 
 def restore(before: Mapping[signal.Signals, Any]) -> None:
-    """Set the handlers again that `handle` returned."""
+    """Restore the handlers that `handle` returned."""
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 def exit_status(name: str) -> int:
-    """Return the exit status of a command that a signal ended, as a shell does; of another text that of SIGINT."""
+    """Return the exit status after the signal of that name, as a shell does; for any other text, that of SIGINT."""
     return 128 + signal.Signals.__members__.get(name, signal.SIGINT)
 
 
 def forget() -> None:
     """Let the next signal end this process at once: nothing is left to be cleaned up."""
     noticed()
-    # After an interruption within an `exec` of a text, such as a dataclass has, Python would end the process by SIGINT
-    # instead of its status; another one clears that.
+    # After an interruption within an `exec` of a text, as dataclasses use, Python ends the process by SIGINT instead of
+    # with its status. Another `exec` clears that state.
     exec("")
     for number in HANDLED:
         signal.signal(number, signal.SIG_DFL)

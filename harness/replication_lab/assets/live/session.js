@@ -1,5 +1,5 @@
-// The session of this tab: a secret that the page makes, and that the token in its address lets in once. It is kept for this
-// tab and this port, and is sent in a header. A browser would send a cookie to every port of this machine.
+// The session of this tab: a secret that the page makes, and that the server accepts with the token of the address. It is kept
+// for this tab and this port, and sent in a header. A browser would send a cookie to every port of this machine.
 
 const KEY = "lab-live-session";
 const TRIES = 8;
@@ -20,7 +20,7 @@ export async function begin() {
   history.replaceState(null, "", location.pathname);
 }
 
-/** Send it again if no answer came: the server lets the same session in as often as it asks. */
+/** Send it again if no answer came: the server accepts the same session repeatedly. */
 async function send(once, tries) {
   try {
     await fetch("/session", { method: "POST", headers: { ...HEADERS, "X-Lab-Token": once } });
@@ -31,5 +31,5 @@ async function send(once, tries) {
   }
 }
 
-// Another address that lab live printed, typed into this tab: it differs in the token only, so the browser loads nothing.
+// A new address of lab live, typed into this tab, differs only in its token, so the browser would not load the page.
 addEventListener("hashchange", () => token() && location.reload());

@@ -29,7 +29,7 @@ export async function listen(on) {
   }
 }
 
-/** A fault in one part of the page does not end the stream; the console has it. */
+/** Do not end the stream if one part of the page fails; report the error on the console. */
 function guarded(act) {
   try {
     act();

@@ -132,7 +132,7 @@ def read(path: Path) -> Packed:
         parts = _parts(file)
         entries = _json(file, parts, "manifest.json", list[Entry])
         if len(entries) != 1:
-            raise Unfit(f"it holds {len(entries)} images, and not one")
+            raise Unfit(f"it holds {len(entries)} images, and not exactly one")
         index = _json(file, parts, "index.json", Index) if "index.json" in parts else Index()
         config = _content(file, parts, entries[0].config)
         configuration = _decoded(config, entries[0].config, Configuration)

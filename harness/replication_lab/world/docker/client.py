@@ -58,7 +58,7 @@ def explained(error: BaseException) -> LabError | None:
     """Return what a user is told for an error of the engine that nothing handled; None for a defect of the lab."""
     if isinstance(error, APIError) and error.is_server_error():
         return LabError(
-            f"the Docker engine failed: {error.explanation or error}", "an engine that does it", "./lab doctor"
+            f"the Docker engine failed: {error.explanation or error}", "a request that succeeds", "./lab doctor"
         )
     return None
 

@@ -56,7 +56,7 @@ def containers(project: str | None = None) -> list[Container]:
 
 
 def listed(mark: str, *marks: str) -> list[Container]:
-    """Return the containers with these labels and a valid project, that do not have the first one from their image."""
+    """Return the containers with these labels and a valid project, unless the first label comes from their image."""
     found = [one for one in _with(mark, *marks) if project_of(one.labels)]
     images = docker_engine.client().api.images(all=True, filters={"label": mark}) if found else []
     given = {each["Id"]: (each["Labels"] or {}).get(mark) for each in images}
@@ -80,7 +80,7 @@ def names_in(project: str) -> list[str]:
 
 
 def strangers() -> list[str]:
-    """Return the names of containers with a label of the lab's that are of no lab: an image's, or without a project."""
+    """Return the names of containers with the lab's label but no lab: it is their image's, or they have no project."""
     known = {one.id for mark in (LABEL, ATTACHED) for one in listed(mark)}
     return sorted({str(one.name) for mark in (LABEL, ATTACHED) for one in _with(mark) if one.id not in known})
 

@@ -39,7 +39,7 @@ NOT_REPLICATING = re.compile(
 STATE_TRANSFERS = ("mariabackup", "rsync")
 # In a lab's settings: the Compose file of its topology.
 TOPOLOGY = "LAB_TOPOLOGY"
-# The files in the label of Compose, which puts commas between them.
+# The files in the label of Compose, which separates them by commas.
 FILE_NAMES = re.compile(r"([A-Za-z0-9][A-Za-z0-9_-]*)\.yaml(?=,|$)")
 
 
@@ -156,7 +156,7 @@ def check_state_transfer() -> None:
 
 
 def _environment(lab: Lab) -> str:
-    # The file of the topology is for the lab itself: it never opens one because a label names it.
+    # The lab itself reads the topology's file from here: it never opens a file that a label names.
     settings = {**_settings(lab), TOPOLOGY: quote(str(catalogue.compose_file(lab.topology.name)))}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -177,11 +177,11 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def refuse_taken(name: str) -> None:
-    """Refuse a name of which something exists: a project that is no lab, or volumes with another password."""
+    """Refuse a name that is in use: by a project that is not a lab, or by volumes with another password."""
     if there := labels.names_in(name):
         raise LabError(
             f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
-            "the name of no other project",
+            "a name that no other project has",
             f"another --lab; to see it: docker compose --project-name {name} ps --all",
         )
     only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
@@ -272,7 +272,7 @@ def find(name: str | None = None) -> Lab:
 
 
 def _why_not(name: str) -> str:
-    """Return why a name that labels have is not that of a lab here, in words; an empty string if none has it."""
+    """Return in words why a name in labels is not the name of a lab here; an empty string if no label has it."""
     if name in attachments.containers():
         return f"; {name} was attached from another checkout, or its file in {lab_files.FOLDER} is lost"
     return (
@@ -293,7 +293,7 @@ def all_labs() -> dict[str, Lab]:
 
 
 def others() -> dict[str, str]:
-    """Return what has a lab's labels and is not removed unless its name is given, with the reason in words."""
+    """Return the projects that are removed only by their name, each with the reason in words."""
     found = {name: next(filter(None, map(owners.described, marks)), "") for name, marks in labels.owners().items()}
     elsewhere = attachments.containers().keys() - attached.labs().keys()
     found |= {name: "attached from another checkout, and restored by `lab detach` there" for name in elsewhere}
@@ -323,7 +323,7 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
 
 
 def _topology(name: str, node: Container) -> Topology | None:
-    """Return a lab's topology: of the file that it was started with here, else the one of that name in this checkout.
+    """Return a lab's topology: from the file that it was started with here, else by its name in this checkout.
 
     The label of Compose tells only a name: a file that it names is not opened.
     """

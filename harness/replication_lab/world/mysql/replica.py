@@ -11,7 +11,7 @@ from replication_lab.world.mysql.server import Server
 
 # In the state of an applier that waits for its source.
 ALL_READ = "has read all relay log"
-# How long an applier is waited for: in all, and while what it has left to apply stays the same.
+# How long to wait for an applier: in all, and while what it has left to apply stays the same.
 APPLY_SECONDS, STILL_SECONDS = 60, 5
 
 
@@ -131,7 +131,7 @@ class Replica:
     def _received(self, row: dict[str, Any]) -> str:
         dialect = self.server.dialect
         if dialect.counts_parts and self._has_read_all(row):
-            # If the connection ended within a transaction, its GTID was received and the rest never will be.
+            # If the connection ended within a transaction, its GTID was received, but its other events were not.
             return ""
         return str(row.get(dialect.columns.received_gtids) or "").replace("\n", "")
 
@@ -140,7 +140,7 @@ class Replica:
 
         `kept` are GTIDs that were received before, and whose relay log may be gone.
         """
-        # First what was received: what is applied meanwhile must not count as missing.
+        # Read first what was received, so that what is applied meanwhile does not count as missing.
         row = self._status_row()
         received = self._received(row)
         if not self.server.dialect.gtids:
@@ -179,7 +179,7 @@ class Replica:
         return received == applied or ALL_READ in (row.get("Slave_SQL_Running_State") or "")
 
     def settled(self, kept: str = "") -> Backlog | None:
-        """Return what is left to apply once nothing is, or the applier is stopped, or it makes no progress.
+        """Wait until nothing is left to apply, the applier is stopped, or it makes no progress; return what is left.
 
         It only reads: threads, positions and relay logs stay as they are.
         """
@@ -226,7 +226,7 @@ class Replica:
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}", 30)
 
     def _drain(self) -> None:
-        """Apply what was received, then stop; LabError, and nothing is changed, if that is not possible."""
+        """Apply what was received, then stop; if that is not possible, change nothing and raise LabError."""
         self._refuse_backlog()
         receives = self.receives()
         self.server.execute(self.server.dialect.stop_io)
@@ -253,7 +253,7 @@ class Replica:
             self.server.execute(self.server.dialect.start_io)
 
     def stop_following(self, lose: bool = False) -> None:
-        """Apply what was received, and replicate from no source any more; with `lose`, discard what is not applied."""
+        """Apply what was received, and stop replicating; with `lose`, discard what is not applied."""
         if lose:
             self.stop()
         else:

@@ -1,4 +1,4 @@
-"""Statements that a user gave, one after another on a server; what is known of the one that did not end well."""
+"""Run the statements of a user on a server, one after another; report what is known of one that did not succeed."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ def run(
     each: Callable[[Statement, Rows], None] = lambda _statement, _rows: None,
     database: str = "lab",
 ) -> None:
-    """Run statements in one session, each within `seconds`; `each` gets the rows of every one that was answered.
+    """Run statements in one session, each within `seconds`; `each` gets the rows of every answered statement.
 
     `name_of` returns the name of a statement, by its number from 1, for messages.
     Raise LabError for the first that fails, and Stopped if this is interrupted: that ends the running statement.
@@ -50,7 +50,7 @@ def run(
 
 
 def run_file(server: Server, file: str, found: Sequence[Statement]) -> None:
-    """Run the statements of a file, each of which may take 10 minutes; an error has the file and the line."""
+    """Run the statements of a file; each may take 10 minutes. An error has the file and the line."""
     run(server, found, lambda _number, each: f"{file} line {each.line}, `{each.sql[:60]}`,", FILE_SECONDS)
 
 
