@@ -46,6 +46,8 @@ def is_one_error(said):
     return said.count("error:") == 1 and "the Docker engine does not answer any more" in said and "Trace" not in said
 
 
+# `latest` is the newest run of any test.
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "words", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in RECORDED if name != "run")]
 )
