@@ -89,11 +89,14 @@ class Node:
     def set_semisync(self, enabled):
         self.told.append(f"semi-sync {enabled}")
 
-    def stop_following(self, lose=False):
+    def end_replication(self, lose=False):
         self.told.append("discard" if lose and self.backlog() else "stop following")
         if self.stuck:
             raise self.stuck
-        self.port, self.got = None, ""
+        self.got = ""
+
+    def forget(self):
+        self.port = None
 
     def follow(self, host, port):
         self.told.append(("follow", port))
@@ -114,7 +117,7 @@ class Node:
 
 def let_nodes_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have replication, semi-sync and binary logs ask such nodes."""
-    same = ("received", "backlog", "progress", "stop_following", "follow", "resume", "wait_for")
+    same = ("received", "backlog", "progress", "end_replication", "forget", "follow", "resume", "wait_for")
     others = {"status": "replication", "settled": "backlog"}
     let_the_server_answer(monkeypatch, Replica, **others, **dict(zip(same, same, strict=True)))
     let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", enable_semisync_replica="enable_semisync_replica")

@@ -46,6 +46,18 @@ def test_what_was_received_and_not_applied_is_counted_by_gtids(dialect, received
     assert stopped.remedy("near") == f'./lab sql near -e "{dialects()[dialect].start_applier}"'
 
 
+def test_a_replica_that_does_not_use_gtids_is_judged_by_its_positions(dialled):
+    """As after the statements that keep MariaDB's relay log: it then reports no GTID of what it receives."""
+    places = {"Master_Log_File": "bin.1", "Read_Master_Log_Pos": 9, "Relay_Master_Log_File": "bin.1", "Gtid_IO_Pos": ""}
+    behind = status_row("mariadb", **places, Exec_Master_Log_Pos=4, Using_Gtid="No", Slave_SQL_Running="No")
+    answers = {"SELECT @@": [{"gtids": "0-1-5"}]}
+    left = Replica(dialled({"SHOW": [behind], **answers})[0]).backlog()
+
+    assert str(left) == "the applier is stopped; transactions received and not applied"
+    assert left.statements == ("START SLAVE SQL_THREAD",)
+    assert Replica(dialled({"SHOW": [{**behind, "Exec_Master_Log_Pos": 9}], **answers})[0]).backlog() is None
+
+
 def test_a_server_without_gtids_tells_only_that_something_is_not_applied(dialled):
     """By its positions in the source's log."""
     places = {"Master_Log_File": "bin.1", "Read_Master_Log_Pos": 9, "Relay_Master_Log_File": "bin.1"}
@@ -67,6 +79,8 @@ def test_mariadbs_relay_log_is_kept_where_both_threads_are_stopped(dialled):
     change, start = left.statements
     assert change == "CHANGE MASTER TO RELAY_LOG_FILE='relay.2', RELAY_LOG_POS=1690, MASTER_USE_GTID=no"
     assert start == "START SLAVE SQL_THREAD"
+    # A replica that stays without GTIDs could not say what it has received.
+    assert left.remedy("near").endswith('-e "STOP SLAVE; CHANGE MASTER TO MASTER_USE_GTID=slave_pos; START SLAVE")')
 
 
 def test_a_part_of_a_transaction_that_56_counts_as_received_is_none(dialled):

@@ -63,3 +63,12 @@ def test_transactions_that_several_servers_have_are_counted_once():
 def test_two_positions_of_one_server_are_the_later_one():
     """What was received and what is committed, in one text."""
     assert gtid.beyond("0-1-7,0-1-5", "0-1-5") == gtid.beyond("0-1-5,0-1-7", "0-1-5") == {"0-1": [(6, 7)]}
+
+
+@pytest.mark.parametrize("mine", ["U:1-20,U:1-20", "U:1-18,U:10-20", "U:1-20,U:16-18"])
+def test_what_several_sets_have_counts_once(mine):
+    """What a server has executed and what it has received are two sets, which overlap."""
+    found = gtid.beyond(mine, "U:1-15")
+
+    assert found == gtid.union(found, found) == {"U": [(16, 20)]}
+    assert gtid.words(found) == "5 transactions: U:16 to U:20"

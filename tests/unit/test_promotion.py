@@ -206,3 +206,13 @@ def test_a_semisync_pair_stays_semisynchronous(monkeypatch):
     assert "semi-sync True" in lab.nodes["replica"].told
     told = lab.nodes["source"].told
     assert told.index("semi-sync False") < told.index("acknowledge"), "its applier would wait for a replica of its own"
+
+
+def test_a_failover_that_ended_halfway_can_be_repeated(lab, refused):
+    """The connection is lost once the replica has stopped: it is a replica still, and the old source is fenced."""
+    lab.nodes["near"].waits = True
+    assert "lock wait timeout" in refused(failover.failover, lab, "near").found
+    lab.nodes["near"].waits = False
+
+    assert failover.failover(lab, "near").source == "near"
+    assert not lab.nodes["near"].read_only and lab.nodes["source"].read_only

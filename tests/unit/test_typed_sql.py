@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import nodes
-from replication_lab.model.core.errors import OutcomeUnknown
 from replication_lab.model.question.sql_text import typed_statements
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
@@ -94,6 +93,14 @@ def test_the_first_statement_that_fails_ends_the_command(lab):
     assert lab.said == ["DROP TABLE a"]
 
 
+def test_the_results_before_a_statement_that_fails_are_printed_as_data_too(lab):
+    """They have had their effect, and must not be sent again for their rows."""
+    ended = typed("sql", "source", "--json", "-e", f"SELECT 1; DROP TABLE a; DROP TABLE {MISSING}")
+
+    assert json.loads(ended.stdout) == [[], []]
+    assert "statement 3 of 3" in ended.exception.found
+
+
 def test_an_empty_text_is_refused(lab):
     """Nothing would be printed."""
     assert "-e holds no statement" in typed("sql", "source", "-e", " ;").exception.found
@@ -120,7 +127,8 @@ def test_a_file_says_which_statement_has_an_unknown_outcome(lab, monkeypatch, tm
 
     (tmp_path / "a.sql").write_text("DROP TABLE a;\n")
     monkeypatch.setattr(script, "_answer", lost)
-    failed = typed("load", "source", str(tmp_path / "a.sql")).exception
+    ended = typed("load", "source", str(tmp_path / "a.sql"))
+    said = " ".join(ended.stderr.split())
 
-    assert isinstance(failed, OutcomeUnknown) and failed.found.startswith("a.sql line 1, `DROP TABLE a`, was sent to")
-    assert "look for its effect" in failed.next_step
+    assert ended.exit_code == 1
+    assert "a.sql line 1, `DROP TABLE a`, was sent to" in said and "look for its effect" in said

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,21 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
             output.rows(out, rows, upright=statement.upright)
 
     try:
-        sql_files.run_typed(lab, node, typed, each)
+        with _unknown_is_status_1():
+            sql_files.run_typed(lab, node, typed, each)
+    finally:
+        # Also those of the statements before one that failed: they have had their effect.
+        if json_ and results:
+            print_json(results[0] if len(results) == 1 else results)
+
+
+@contextmanager
+def _unknown_is_status_1() -> Iterator[None]:
+    try:
+        yield
     except OutcomeUnknown as error:
         complain(error)
         sys.exit(1)
-    if json_:
-        print_json(results[0] if len(results) == 1 else results)
 
 
 def _plain(value: Any) -> Any:
@@ -87,7 +97,8 @@ def _plain(value: Any) -> Any:
 def load(node: str, file: str, name: str | None, json_: bool) -> None:
     """Run the statements of a .sql or .sql.gz file on a node, until one fails.
 
-    The default database is lab; others may be created and used. A read-only replica is refused.
+    The default database is lab; others may be created and used. A read-only replica is refused. Exit with status 1 if a
+    statement's outcome is unknown.
 
     Example: lab load source shop.sql.gz
     """
@@ -95,7 +106,8 @@ def load(node: str, file: str, name: str | None, json_: bool) -> None:
     given = given_texts.read(Path(file))
     lab.topology.node(node)
     acting.refuse_unless_running(lab, node)
-    number = sql_files.load(lab, node, given)
+    with _unknown_is_status_1():
+        number = sql_files.load(lab, node, given)
     found = {"node": node, "file": given.name, "statements": number}
     print_json(found) if json_ else out.print(f"{given.name} was run on {node} ({number} statements)")
 

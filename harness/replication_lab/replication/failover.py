@@ -10,7 +10,7 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
-from replication_lab.world import at_once, catalogue, clock
+from replication_lab.world import at_once, catalogue, clock, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -145,14 +145,17 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
         if missing and not allow_data_loss:
             raise _is_behind(lab, new, old, missing, fence.said)
         lacks = _lacks(lab, new, missing)
-        Replica(new).stop_following(lose=bool(missing))
+        Replica(new).end_replication(lose=bool(missing))
     except BaseException:
         # Undo the fence also after an interruption.
         fence.undo()
         raise
-    received.forget(lab, node)
-    new.set_global(read_only=0)
-    _set_role(lab, new, source=True)
+    with signals.signals_held():
+        # The node stays a replica to the last, so the same command can be repeated after an error in between.
+        _set_role(lab, new, source=True)
+        new.set_global(read_only=0)
+        Replica(new).forget()
+        received.forget(lab, node)
     done = Promoted(old, node, [], lacks, lost=gtid.count(gtid.union(*missing.values())), fenced=fence.said)
     for name in others:
         try:

@@ -4,14 +4,14 @@ MariaDB deletes a relay log that was not applied if a thread is started while bo
 the server. Without these files, nothing would show afterwards that its transactions are missing.
 """
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import msgspec
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import files, lab_files
+from replication_lab.world import files, lab_files, lock
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -26,11 +26,20 @@ def _file(lab: Lab) -> Path:
     return lab_files.file_of(lab.name, lab_files.RECEIVED)
 
 
+def _locked(lab: Lab) -> AbstractContextManager[None]:
+    return lock.held(f"received-{lab.name}")
+
+
 def _kept(lab: Lab) -> dict[str, str]:
+    text = files.read_own(_file(lab))
     try:
-        return msgspec.json.decode(_file(lab).read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
-        return {}
+        return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+    except msgspec.DecodeError as error:
+        raise LabError(
+            f"{_file(lab)} cannot be read, so what was received and not applied is not known: {error}",
+            "the file as the lab wrote it",
+            f"compare the nodes, then delete {_file(lab)}",
+        ) from error
 
 
 def gtids(lab: Lab, node: str) -> str:
@@ -59,7 +68,9 @@ def _noted(lab: Lab, node: str, left: Backlog | None) -> Backlog | None:
 
 
 def _keep(lab: Lab, node: str) -> None:
-    files.write_whole(_file(lab), msgspec.json.encode(_kept(lab) | {node: gtids(lab, node)}))
+    # Several nodes may be stopped at once.
+    with _locked(lab):
+        files.write_whole(_file(lab), msgspec.json.encode(_kept(lab) | {node: gtids(lab, node)}))
 
 
 def comes_again(lab: Lab, source: str, node: str) -> bool:
@@ -81,8 +92,9 @@ def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
 
 def forget(lab: Lab, node: str) -> None:
     """Delete the record of what a node had received: it was applied, or discarded on request."""
-    rest = {name: each for name, each in _kept(lab).items() if name != node}
-    if rest:
-        files.write_whole(_file(lab), msgspec.json.encode(rest))
-    else:
-        _file(lab).unlink(missing_ok=True)
+    with _locked(lab):
+        rest = {name: each for name, each in _kept(lab).items() if name != node}
+        if rest:
+            files.write_whole(_file(lab), msgspec.json.encode(rest))
+        else:
+            _file(lab).unlink(missing_ok=True)

@@ -68,6 +68,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Statements for another source than the Compose file's; not possible on a server without GTIDs.
     gtids: str = ""
     forget: str = ""
+    use_gtids: str = ""
     follow: str = ""
     resume: str = ""
     reset: list[str] = []

@@ -40,7 +40,18 @@ def _mysql(text: str) -> dict[str, Ranges]:
         giver, *ranges = part.split(":")
         pairs = [each.partition("-") for each in ranges]
         new = [(int(first), int(last or first)) for first, _, last in pairs]
-        found[giver] = sorted([*found.get(giver, []), *new])
+        found[giver] = _merged([*found.get(giver, []), *new])
+    return found
+
+
+def _merged(ranges: Ranges) -> Ranges:
+    """Return ranges that may overlap as ranges that do not: several sets may have the same transaction."""
+    found: Ranges = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
     return found
 
 
@@ -89,8 +100,7 @@ def union(*found: dict[str, Ranges]) -> dict[str, Ranges]:
     merged: dict[str, Ranges] = {}
     for each in found:
         for giver, ranges in each.items():
-            known = merged.get(giver, [])
-            merged[giver] = sorted([*known, *_minus(ranges, known)])
+            merged[giver] = _merged([*merged.get(giver, []), *ranges])
     return merged
 
 

@@ -63,6 +63,8 @@ class Backlog:
     why: str
     statements: tuple[str, ...] = ()
     moves: bool = False
+    # What a node that stays a replica needs once it has applied all.
+    afterwards: str = ""
 
     def __str__(self) -> str:
         state = " received and not applied"
@@ -70,7 +72,9 @@ class Backlog:
 
     def remedy(self, server: str) -> str:
         """Return the commands that let the replica apply it; an empty string if none is known."""
-        return "; ".join(f'./lab sql {server} -e "{statement}"' for statement in self.statements)
+        said = "; ".join(f'./lab sql {server} -e "{statement}"' for statement in self.statements)
+        back = f' (if it stays a replica, once all is applied: ./lab sql {server} -e "{self.afterwards}")'
+        return said + (back if self.afterwards else "")
 
 
 @dataclass(frozen=True)
@@ -148,10 +152,12 @@ class Replica:
         applied = self._applied()
         held = gtid.beyond(received, applied)
         missing = gtid.union(held, gtid.beyond(kept, applied))
+        # A replica that does not use GTIDs reports none that it receives, so its positions count.
+        uncounted = row.get("Using_Gtid") == "No" and not self._has_read_all(row)
+        if held or uncounted:
+            return self._explained(row, missing)
         if not missing:
             return None
-        if held:
-            return self._explained(row, missing)
         # A source that answers sends it again.
         column = self.server.dialect.columns
         comes = "Yes" == row.get(column.io) == row.get(column.sql)
@@ -166,10 +172,11 @@ class Replica:
         if row[column.sql] == "Yes":
             return Backlog(missing, "still applying: ", moves=True)
         place = {"file": row.get("Relay_Log_File"), "place": row.get("Relay_Log_Pos")}
-        first = (dialect.keep_relay_log.format(**place),) if dialect.keep_relay_log and row[column.io] == "No" else ()
+        keeps = dialect.keep_relay_log if row[column.io] == "No" and row.get("Using_Gtid") != "No" else ""
+        first = (keeps.format(**place),) if keeps else ()
         error = row.get(column.sql_error)
         why = f"the applier stopped with the error {error!r}; " if error else "the applier is stopped; "
-        return Backlog(missing, why, (*first, dialect.start_applier))
+        return Backlog(missing, why, (*first, dialect.start_applier), afterwards=dialect.use_gtids if keeps else "")
 
     def _has_read_all(self, row: dict[str, Any]) -> bool:
         column = self.server.dialect.columns
@@ -254,10 +261,18 @@ class Replica:
 
     def stop_following(self, lose: bool = False) -> None:
         """Apply what was received, and stop replicating; with `lose`, discard what is not applied."""
+        self.end_replication(lose)
+        self.forget()
+
+    def end_replication(self, lose: bool = False) -> None:
+        """Do the same, and stay a replica: its threads are stopped."""
         if lose:
             self.stop()
         else:
             self._drain()
+
+    def forget(self) -> None:
+        """Be no replica any more."""
         self.server.execute(self.server.dialect.forget)
 
     def follow(self, host: str, port: int) -> None:
