@@ -28,8 +28,8 @@ def _file(lab: Lab) -> Path:
 
 def _kept(lab: Lab) -> dict[str, str]:
     try:
-        return msgspec.json.decode(_file(lab).read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(files.read_own(_file(lab)) or b"", type=dict[str, str])
+    except msgspec.DecodeError:
         return {}
 
 
