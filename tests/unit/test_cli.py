@@ -378,7 +378,7 @@ def test_toxics_are_listed_as_text_and_as_data(lab):
 def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(engine, "client", lambda: None)
-    monkeypatch.setattr(leftovers, "sweep", list)
+    monkeypatch.setattr(leftovers, "sweep", lambda _tell: [])
     monkeypatch.setattr(project, "others", dict)
     monkeypatch.setattr(labels, "owners", dict)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
