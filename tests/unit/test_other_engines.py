@@ -132,19 +132,20 @@ def test_an_attachment_of_an_earlier_version_may_be_in_another_engine(use):
     assert leftovers.sweep() == [] and restored == [] and attach._without_containers("shop")
 
 
-def test_up_and_attach_refuse_a_name_that_has_files_of_another_engine(use, refused, monkeypatch):
+@pytest.mark.parametrize("there", [[], [Thing("lab-x", dead(folder="/another"))]])
+def test_up_and_attach_refuse_a_name_that_has_files_of_another_engine(use, refused, monkeypatch, there):
     """They would overwrite what the other engine's lab needs; nothing starts."""
     monkeypatch.setattr(attach.images, "ensure", lambda _names: None)
     use("A")
     kept_lab("A")
     kept_attachment()
     before = {path: path.read_bytes() for path in lab_files.FOLDER.iterdir()}
-    use("B")
+    # A lab that another checkout has started there.
+    use("B", *there)
     plan = attach.AttachPlan(attachment(), {}, attachments.KeptAttachment(), [])
 
     for act in (
         lambda: up.up(ASKED, lambda _line: None),
-        lambda: project.start(ASKED),
         lambda: attach.attach(plan, "none", lambda _line: None),
     ):
         error = refused(act)

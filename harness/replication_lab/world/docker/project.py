@@ -51,7 +51,6 @@ def start(asked: LabRequest) -> Lab:
     name, topology = asked.name, asked.topology
     passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
-    attachments.refuse_elsewhere(name)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
     if differing := mixed.overlay(topology, asked.engine):
