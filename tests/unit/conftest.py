@@ -32,7 +32,7 @@ from tests.fakes.docker_engine import Engine
 from tests.fakes.world import FakeWorld
 
 # The engine runs on this machine, as on most.
-HERE = EngineMachine("Debian GNU/Linux 12 (bookworm)", "amd64", os.cpu_count() or 1, 8000, "6.1.0")
+HERE = EngineMachine("Debian GNU/Linux 12 (bookworm)", "amd64", os.cpu_count() or 1, 8000, "6.1.0", engine_id="THIS")
 
 
 def pytest_collection():

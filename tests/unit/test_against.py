@@ -291,6 +291,8 @@ def test_a_copy_that_neither_a_lab_nor_a_command_uses_is_removed(own_project):
     command_ends()
     assert revisions.unused([f"/a,checkout/compose/async.yaml,{file}"]) == []
     assert revisions.unused([f"{copy}-other/compose/async.yaml"]) == [copy]
+    with lock.held(revisions._lock_of(copy)):
+        assert revisions.remove([copy]) == [] and copy.exists(), "it is in use by now, and not reported as removed"
     assert revisions.remove([copy]) == [f"the copy {copy.name[:12]} of a revision"] and not copy.exists()
 
 

@@ -1,5 +1,6 @@
 """Does `lab clean` remove only what is named, and does a terminal see it first?"""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,51 @@ def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeyp
 
     assert removed(things) == gone and status == (0 if gone else 3)
     assert options or "would be removed:\n  lab-a" in said
+
+
+def test_only_what_was_shown_is_removed(lab, things, monkeypatch):
+    """While the question waits for its answer, another `lab up` ends: its lab was not shown."""
+
+    def answered():
+        things["lab-d"] = Thing("lab-d", dead())
+        (lab_files.FOLDER / "lab-d.json").write_text("{}")
+        return True
+
+    monkeypatch.setattr(installing, "confirmed", answered)
+    status, _, said = lab("clean")
+
+    assert status == 0 and "lab-d" not in said and removed(things) == ["lab-a", "lab-b"]
+
+
+def test_nothing_shown_means_that_no_lab_is_removed(lab, things, monkeypatch):
+    """Not even one that has become idle between the two looks."""
+    things.clear()
+    looked = removal.removable
+
+    def then_idle(*arguments):
+        found = looked(*arguments)
+        things["lab-d"] = Thing("lab-d", dead())
+        (lab_files.FOLDER / "lab-d.json").write_text("{}")
+        return found
+
+    monkeypatch.setattr(removal, "removable", then_idle)
+
+    assert lab("clean")[0] == 0 and removed(things) == []
+
+
+def test_a_lab_that_is_used_once_its_name_is_held_stays(things, monkeypatch):
+    """Another command has removed it and started one of that name, after it was looked for."""
+    free = removal.lock.lab_if_free
+
+    @contextmanager
+    def later(name, doing):
+        things[name] = Thing(name, mark())
+        with free(name, doing) as by:
+            yield by
+
+    monkeypatch.setattr(removal.lock, "lab_if_free", later)
+
+    assert removal.clean(False, lambda _line: None, ["lab-a"]) == [] and removed(things) == []
 
 
 def test_no_test_removes_labs_without_naming_them():

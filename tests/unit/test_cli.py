@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,6 +225,13 @@ def test_an_error_is_three_lines(lab):
     assert expected.startswith("expected: one of ") and next_.startswith("next: ./lab")
 
 
+def test_errors_are_printed_in_one_place():
+    """So that all of them look alike, and none obeys what is written in it."""
+    found = [path.name for path in sorted(Path(cli.__file__).parent.glob("*.py")) if "error:[/]" in path.read_text()]
+
+    assert found == ["console.py"]
+
+
 def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
     """Text from outside is not taken for colours."""
 
@@ -370,7 +378,7 @@ def test_toxics_are_listed_as_text_and_as_data(lab):
 def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(engine, "client", lambda: None)
-    monkeypatch.setattr(leftovers, "sweep", list)
+    monkeypatch.setattr(leftovers, "sweep", lambda _tell: [])
     monkeypatch.setattr(project, "others", dict)
     monkeypatch.setattr(labels, "owners", dict)
     monkeypatch.setattr(array, "sweep", lambda kept: [])

@@ -281,7 +281,7 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
         "LAB_REPLICATOR_PASSWORD": "three",
         "LAB_COMPOSE": FOLDER,
         "LAB_TOPOLOGY": f"{FOLDER}/semisync.yaml",
-    } | {"LAB_OWNER": mark()}
+    } | {"LAB_OWNER": mark(), "LAB_ENGINE_ID": "THIS"}
 
 
 def test_what_a_lab_remembers_reads_back(state, lab):

@@ -7,7 +7,7 @@ from replication_lab.lab import killed_views
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import leftovers, project
+from replication_lab.world.docker import leftovers, machine, project
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.owners import mark
@@ -78,12 +78,38 @@ def test_a_view_that_ends_leaves_no_file(lab):
     assert lab_files.views() == []
 
 
-def test_a_lab_that_is_gone_or_a_broken_file_is_forgotten(killed, monkeypatch):
-    """Neither stands in the way of a command."""
-    (lab_files.FOLDER / f"other.1{lab_files.VIEWED}").write_text("{")
+def test_a_lab_that_is_gone_is_forgotten(killed, monkeypatch):
+    """It does not stand in the way of a command."""
     monkeypatch.setattr(project, "all_labs", dict)
 
     assert restored() == [] and lab_files.views() == []
+
+
+@pytest.mark.parametrize(("content", "bits"), [(None, 0o644), (b"{", 0o600), (b'{"at": "an earlier version"}', 0o600)])
+def test_a_view_whose_file_cannot_be_read_may_still_show_the_lab(killed, monkeypatch, content, bits):
+    """It is another user's, such as root's, or an earlier version's: nothing is restored, and the file stays."""
+    [first] = lab_files.views()
+    other = lab_files.FOLDER / f"{killed.name}.1{lab_files.VIEWED}"
+    files.write_whole(other, first.read_bytes() if content is None else content)
+    other.chmod(bits)
+
+    assert restored() == [] and killed.node("replica").state()[0] == "exited"
+    assert set(lab_files.views()) == {first, other}
+    first.unlink()
+    assert restored() == [] and lab_files.views() == [other]
+
+
+def test_a_view_of_a_lab_in_another_engine_is_kept_for_a_command_there(killed, monkeypatch):
+    """Here another lab may have that name, or none."""
+    here = machine.facts()
+    monkeypatch.setattr(machine, "facts", lambda: msgspec.structs.replace(here, engine_id="OTHER"))
+    assert restored() == [] and len(lab_files.views()) == 1
+    monkeypatch.setattr(project, "all_labs", dict)
+    assert restored() == [] and len(lab_files.views()) == 1
+
+    monkeypatch.setattr(machine, "facts", lambda: here)
+    monkeypatch.setattr(project, "all_labs", lambda: {killed.name: killed})
+    assert len(restored()) == 1 and lab_files.views() == []
 
 
 def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
@@ -128,7 +154,6 @@ def test_the_first_of_several_views_is_found_whatever_the_clock_says(killed, mon
         content = lab_files.view_of(killed.name).read_bytes()
     files.write_whole(first, msgspec.json.encode(before))
     files.write_whole(lab_files.FOLDER / f"{killed.name}.1{lab_files.VIEWED}", content)
-    files.write_whole(lab_files.FOLDER / f"{killed.name}.2{lab_files.VIEWED}", b'{"at": "an earlier version"}')
 
     assert len(restored()) == 1
     assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and lab_files.views() == []

@@ -21,7 +21,7 @@ def host(tmp_path, monkeypatch):
     boot_id.write_text("first\n")
     monkeypatch.delenv("LAB_VM", raising=False)
     monkeypatch.setattr(vm, "KVM", device)
-    monkeypatch.setattr(vm, "BOOT_ID", boot_id)
+    monkeypatch.setattr(vm.owners, "boot", lambda: boot_id.read_text().strip())
     monkeypatch.setattr(vm, "TRIED", tmp_path / "runs" / "kvm.json")
     monkeypatch.setattr(vm.machine, "facts", lambda: EngineMachine("", "amd64", 2, 8000, ""))
     monkeypatch.setattr(vm, "TUN", boot_id)
@@ -49,12 +49,21 @@ def test_where_kvm_boots_no_guest_it_is_user_mode_linux_and_said_why(host):
     assert "a guest did not boot with it" in vm.launcher().because
 
 
+def test_a_trial_that_others_may_have_written_is_not_believed(host):
+    """What the lab keeps is its user's alone."""
+    trials = host(False)
+    vm.launcher()
+    vm.TRIED.chmod(0o666)
+
+    assert vm.launcher().name == "uml" and len(trials) == 2
+
+
 def test_kvm_is_tried_once_for_each_boot_of_the_host(host):
     """A trial costs seconds; after a boot things may be different."""
     trials = host(False)
     vm.launcher(), vm.launcher()
     once = len(trials)
-    vm.BOOT_ID.write_text("second\n")
+    vm.TUN.write_text("second\n")
     vm.launcher()
 
     assert (1, 2) == (once, len(trials))

@@ -72,6 +72,7 @@ def at(monkeypatch, platform):
 
 def test_an_engine_on_this_machine_is_told_from_others(platform, monkeypatch):
     """By the engine's own name, by this machine's system and kernel, and by the address of the engine."""
+    assert facts_of(LINUX | {"ID": "a-b"}, "amd64").engine_id == "a-b"
     assert facts_of(LINUX, "amd64").elsewhere == ""
     assert "Docker Desktop runs the engine in a virtual machine" in facts_of(DESKTOP, "amd64").elsewhere
     assert "the engine's kernel is 5.15" in facts_of(LINUX | {"KernelVersion": "5.15"}, "amd64").elsewhere

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
+from msgspec import structs
 from replication_lab.lab import down as removal
 from replication_lab.lab import up
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import leftovers, project
+from replication_lab.world.docker import leftovers, machine, project
 
 from tests.fakes.docker_engine import Holding, Thing
 from tests.fakes.owners import dead, mark
@@ -115,6 +116,29 @@ def test_after_a_reboot_all_owners_of_this_machine_are_dead(monkeypatch, namespa
     owners._by_process.cache_clear()
 
     assert owners.is_dead(mark(boot="another")) == known and not owners.is_alive(mark(boot="another"))
+
+
+@pytest.mark.parametrize(
+    ("system", "endpoint", "elsewhere", "known"),
+    [
+        ("Debian", "", "", True),
+        ("Docker Desktop", "unix:///desktop.sock", "a virtual machine", True),
+        ("Debian", "tcp://far.example:2376", "DOCKER_HOST leads to tcp://far.example:2376", False),
+        ("Debian", "", "the engine's kernel is another", False),
+    ],
+)
+def test_a_clone_of_this_machine_at_a_shared_engine_is_not_this_machine_rebooted(
+    engine, monkeypatch, system, endpoint, elsewhere, known
+):
+    """Runners of one image have the same ID, name and folder; only the boot is another, and so it is after a reboot."""
+    here = structs.replace(machine.facts(), system=system, elsewhere=elsewhere)
+    monkeypatch.setattr(machine, "facts", lambda: here)
+    monkeypatch.setenv("DOCKER_HOST", endpoint)
+    monkeypatch.setattr(owners, "_namespace", lambda _process: "4026531836")
+    owners._by_process.cache_clear()
+    (thing,) = engine(Thing("lab-x", mark(boot="another")))
+
+    assert leftovers.sweep() == (["lab-x"] if known else []) and thing.removed == known
 
 
 @pytest.mark.parametrize("what", ELSEWHERE)

@@ -3,13 +3,19 @@
 import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 from replication_lab import experiments
 from replication_lab import runs as running
-from replication_lab.world import files, lock, places
+from replication_lab.lab import migrate
+from replication_lab.model.lab.storage import Storage
+from replication_lab.replication import received
+from replication_lab.world import files, lab_files, lock, places
 
 
 @contextmanager
@@ -57,6 +63,33 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypat
         files.write_whole(file, "a text")
 
     assert file.read_bytes() == b"before" and [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+def test_two_threads_write_the_same_file_without_meeting(tmp_path):
+    """The second begins and ends while the first one writes."""
+    file = tmp_path / "a"
+    with files.replacing(file) as first:
+        first.write(b"fir")
+        with ThreadPoolExecutor() as pool:
+            pool.submit(files.write_whole, file, b"second").result()
+        assert file.read_bytes() == b"second"
+        first.write(b"st")
+
+    assert file.read_bytes() == b"first" and [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_others_may_have_written_about_a_lab_is_not_believed(tmp_path, monkeypatch):
+    """A plan of a migration, and what replicas have not applied: they decide what is removed and what is lost."""
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    lab, plan = SimpleNamespace(name="lab-a"), migrate.Migration("replica", Storage(level="single"), "", None)
+    written = {".migration.json": plan, ".received.json": {"replica": "0-1-7"}}
+    for suffix, content in written.items():
+        files.write_whole(lab_files.file_of("lab-a", suffix), msgspec.json.encode(content))
+    assert (migrate.unfinished(lab), received._kept(lab)) == tuple(written.values())
+    for path in tmp_path.iterdir():
+        path.chmod(0o666)
+
+    assert (migrate.unfinished(lab), received._kept(lab)) == (None, {})
 
 
 def test_nobody_else_reads_a_run(ran, runs, brief):

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 from docker.errors import APIError, DockerException, NotFound
-from replication_lab.world.docker import leftovers
+from replication_lab.world.docker import attachments, removal
+
+from tests.fakes.docker_engine import Holding
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def test_a_removal_that_is_going_on_is_waited_for(a_container, monkeypatch, refu
         raise APIError(left.pop(0)) if left else NotFound("gone")
 
     a_container.remove = remove
-    leftovers.remove_container(a_container)
+    removal.remove_container(a_container)
 
     assert left == []
 
@@ -37,12 +39,28 @@ def test_a_removal_that_is_going_on_is_waited_for(a_container, monkeypatch, refu
 def test_a_removal_that_fails_is_one_error_with_the_engines_words(a_container, monkeypatch, refused, error):
     """Sabotage: the engine refuses for good, does not answer, or never ends a removal."""
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
-    monkeypatch.setattr(leftovers, "REMOVAL_SECONDS", 0.01)
+    monkeypatch.setattr(removal, "REMOVAL_SECONDS", 0.01)
 
     def remove(**_options):
         raise error
 
     a_container.remove = remove
-    said = refused(leftovers.remove_container, a_container)
+    said = refused(removal.remove_container, a_container)
 
     assert str(error) in said.found and "p-source-1" in said.found and "./lab doctor" in said.next_step
+
+
+def test_what_the_lab_added_to_a_project_is_waited_for_too(a_container, monkeypatch):
+    """Its files are deleted afterwards, so it must be gone by then."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(attachments, "containers", lambda: {"shop": [a_container]})
+    monkeypatch.setattr(attachments.engine, "client", lambda: Holding([]))
+    left = [IN_PROGRESS, IN_PROGRESS]
+
+    def remove(**_options):
+        raise APIError(left.pop(0)) if left else NotFound("gone")
+
+    a_container.remove = remove
+    attachments.remove_added("shop")
+
+    assert left == []

@@ -12,7 +12,7 @@ from replication_lab.model.lab.storage import MOST_DISKS, Backend, Needs, Storag
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay
-from replication_lab.world.docker import leftovers
+from replication_lab.world.docker import removal
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.parts import LabOfNames
@@ -313,7 +313,7 @@ def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):
         def remove(self, force):
             raise APIError("volume is in use - [abc]")
 
-    error = refused(leftovers.remove_volume, Volume())
+    error = refused(removal.remove_volume, Volume())
 
     assert (
         "lab-x_replica-data" in error.found and "docker ps --all --filter volume=lab-x_replica-data" in error.next_step

@@ -15,7 +15,7 @@ from replication_lab.world.docker import attachments, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Holding, Thing
-from tests.fakes.owners import dead
+from tests.fakes.owners import dead, mark
 from tests.unit.attached_projects import attachment
 
 # It holds a lab's name as another command would, until its input ends.
@@ -148,16 +148,32 @@ def test_roles_are_not_changed_while_a_lab_goes_down(other, lab, monkeypatch, co
     assert code == 3 and f"(process {first.number}, since" in said and done == []
 
 
-def test_an_attachment_that_another_command_has_made_meanwhile_is_not_restored(other, monkeypatch):
-    """It was left behind when it was looked for; since then the project was restored and attached again."""
+def test_a_killed_attachment_is_not_restored_while_another_command_changes_it(other, engine, monkeypatch):
+    """`lab detach` deletes the variables that were kept: restored once more, the consumers would come without them."""
+    engine()
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
-    attachments.write(attachment(), "the next owner", attachments.KeptAttachment(), {})
-    attachments.restore("shop", dead())
-    assert restored == []
+    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    first = other("shop")
+    assert leftovers.sweep() == [] and restored == []
 
-    attachments.restore("shop", "the next owner")
-    assert restored == ["shop"]
+    first.end("")
+    assert leftovers.sweep() == ["the attachment of shop"] and restored == ["shop"]
+
+
+def test_an_attachment_that_another_command_has_made_meanwhile_is_not_restored(other, engine, monkeypatch):
+    """It was left behind when it was looked for; since then the project was restored and attached again."""
+    engine()
+    restored = []
+    monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
+    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    found = leftovers._left_attached()
+    attachments.write(attachment(), mark(), attachments.KeptAttachment(), {})
+    looked = [found]
+    there = leftovers._left_attached
+    monkeypatch.setattr(leftovers, "_left_attached", lambda: looked.pop() if looked else there())
+
+    assert leftovers.sweep() == [] and restored == []
 
 
 def test_nothing_stays_of_a_lock_and_two_never_hold_it(other, tmp_path):

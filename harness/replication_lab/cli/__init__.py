@@ -218,11 +218,11 @@ def _status(command: click.Command, name: str) -> Any:
     except streams.Unwritable:
         raise
     except click.UsageError as error:
-        _complain("[red]error:[/] ", str(_with_the_way_on(error)))
+        _complain(_with_the_way_on(error))
     except click.ClickException as error:
         error.show()
     except LabError as error:
-        _complain("[red]error:[/] ", str(error))
+        _complain(error)
     except (KeyboardInterrupt, click.Abort) as stop:
         return _say_stopped(stop)
     except Exception as error:
@@ -230,7 +230,7 @@ def _status(command: click.Command, name: str) -> Any:
             # An interruption may surface as another error, such as of a library that was closing a connection.
             return _say_stopped(error)
         if told := _explained(error):
-            _complain("[red]error:[/] ", str(told))
+            _complain(told)
         else:
             traceback.print_exc()
     return FAILED
@@ -260,17 +260,19 @@ def _unwritten(error: streams.Unwritable) -> int:
     """Return the status of a command whose output could not be written: that of SIGPIPE if it had no reader."""
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
-    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "writable output")))
+    _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
     return FAILED
 
 
 def _say_stopped(error: BaseException) -> int:
     """Print what an interruption stopped, and what was removed if anything was; return its exit status."""
+    from replication_lab.cli.console import tell
+
     # click wraps an interruption; the signal's name is in the wrapped exception.
     stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
     signals.forget()
     failed = [] if isinstance(error, (KeyboardInterrupt, click.Abort)) else [f"meanwhile this failed: {error!r}"]
-    _complain("", "; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
+    tell("; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
     return signals.exit_status(str(stop) or "SIGINT")
 
 
@@ -307,10 +309,8 @@ def _with_the_way_on(error: click.UsageError) -> LabError:
     return LabError(found, usage, f"./{error.ctx.command_path} --help")
 
 
-def _complain(head: str, said: str) -> None:
+def _complain(error: Exception) -> None:
     # Colours take longer to load than the help takes to print.
-    from rich.markup import escape
+    from replication_lab.cli.console import complain
 
-    from replication_lab.cli.console import err
-
-    err.print(head + escape(said))
+    complain(error)

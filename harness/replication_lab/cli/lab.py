@@ -292,7 +292,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
         tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
         if not installing.confirmed():
             raise LabError("nothing was removed", "Enter to confirm, or --yes", "./lab clean --dry-run")
-    gone = removal.clean(images_, tell, labs_)
+    gone = removal.clean(images_, tell, found)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 
 

@@ -24,6 +24,7 @@ NOTHING_FLOWS = "no connection has crossed it yet"
 
 def attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     """Attach the links and prove them; on any failure restore the project."""
+    attachments.refuse_elsewhere(found.attached.compose.project)
     images.ensure(["toxiproxy"])
     with lock.lab_held(found.attached.compose.project, "lab attach"):
         return _attach(found, condition, tell)
@@ -162,6 +163,8 @@ def find_attached(name: str | None) -> AttachedLab:
         return next(iter(known.values()))
     if name in known:
         return known[name]
+    if name:
+        attachments.refuse_elsewhere(name)
     if name in attachments.containers():
         raise LabError(
             f"{name} was attached from another checkout or by another user, or its file in {lab_files.FOLDER} is lost",

@@ -66,27 +66,28 @@ def removable(with_images: bool, names: Collection[str] = ()) -> list[str]:
     # A lab that is removed frees its own devices.
     of_arrays = array.left_in_dev(sorted(labels.owners()))
     copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*left, *_idle(names), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
+    found = [*left, *_idle(names or None), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
     return list(dict.fromkeys(found))
 
 
-def _idle(names: Collection[str]) -> dict[str, Lab]:
-    """Return the labs of this checkout that no command uses; with names, only these."""
+def _idle(names: Collection[str] | None) -> dict[str, Lab]:
+    """Return the labs of this checkout that no command uses, of these names or of all."""
     labs = project.all_labs().items()
-    return {name: lab for name, lab in labs if lab.is_idle() and (not names or name in names)}
+    return {name: lab for name, lab in labs if lab.is_idle() and (names is None or name in names)}
 
 
-def clean(with_images: bool, tell: Tell = print, names: Collection[str] = ()) -> list[str]:
+def clean(with_images: bool, tell: Tell = print, names: Collection[str] | None = None) -> list[str]:
     """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names.
 
-    With names, remove only these labs.
+    With names, such as `removable` has returned, remove only these labs.
     """
     # Keep this in step with `removable`.
     docker_engine.client()
-    gone = leftovers.sweep()
+    gone = leftovers.sweep(tell)
     for name, lab in _idle(names).items():
         with lock.lab_if_free(name, "lab clean") as by:
-            if not by:
+            # Another command may have used it, or replaced it, since it was looked for.
+            if not by and name in _idle((name,)):
                 tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
                 lab.down()
                 gone.append(name)

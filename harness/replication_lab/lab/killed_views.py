@@ -17,7 +17,7 @@ from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import clock, lab_files, owners, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import leftovers, project
+from replication_lab.world.docker import leftovers, machine, project
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import read_own, write_whole
 
@@ -28,8 +28,8 @@ RECOVERS = {"paused": "pause", "exited": "stop", "dead": "stop"}
 class Before(msgspec.Struct):
     """A lab as it was before a view: the toxics of each link, the links that were on, the nodes that ran.
 
-    `disks` has the limits of each node's emulated disks. `owner` is the process that views; `at` is when it began, in
-    seconds since boot.
+    `disks` has the limits of each node's emulated disks. `owner` is the process that views, `engine_id` the Docker
+    engine; `at` is when it began, in seconds since boot.
     """
 
     owner: str
@@ -39,6 +39,7 @@ class Before(msgspec.Struct):
     running: list[str]
     disks: dict[str, dict[str, Limits]]
     writes: bool
+    engine_id: str = ""
 
     def began(self) -> tuple[bool, float]:
         """Return what puts views in the order of their beginnings: those before the last boot come first."""
@@ -57,6 +58,7 @@ def kept(lab: Lab, writes: bool) -> Iterator[None]:
         running=[node.name for node in lab.topology.nodes if lab.node(node.name).state()[0] == "running"],
         disks={node: {name: disk.limits() for name, disk in found.items()} for node, found in by_node(lab).items()},
         writes=writes,
+        engine_id=machine.facts().engine_id,
     )
     path = lab_files.view_of(lab.name)
     write_whole(path, msgspec.json.encode(before))
@@ -82,9 +84,10 @@ def restore(tell: Tell) -> None:
 
 def _restore(name: str, tell: Tell) -> None:
     paths = lab_files.views(name)
-    found = [before for path in paths if (before := _read(path))]
-    if not all(owners.is_dead(before.owner) for before in found):
-        # Another view may still show this lab. Once it has ended, the next command restores the lab.
+    found = [before for path in paths if (before := _read(path)) and _is_killed(before)]
+    if len(found) < len(paths):
+        # Another view may still show this lab: also one of another user or version, whose file cannot be read. Once
+        # it has ended, the next command restores the lab.
         return
     lab = project.all_labs().get(name)
     # A lab that the killed command started itself is removed, not restored.
@@ -95,6 +98,10 @@ def _restore(name: str, tell: Tell) -> None:
             tell(f"restored {name}, which a killed live view had left changed: {', '.join(done)}")
     for path in paths:
         path.unlink(missing_ok=True)
+
+
+def _is_killed(before: Before) -> bool:
+    return owners.is_dead(before.owner) and not machine.is_another(before.engine_id)
 
 
 def _read(path: Path) -> Before | None:

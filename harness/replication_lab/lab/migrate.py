@@ -100,8 +100,8 @@ def _refuse_loss(lab: Lab, node: str) -> None:
 def unfinished(lab: Lab) -> Migration | None:
     """Return the migration that was begun and neither finished nor undone."""
     try:
-        return msgspec.json.decode(_plan_file(lab).read_bytes(), type=Migration)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(files.read_own(_plan_file(lab)) or b"", type=Migration)
+    except msgspec.DecodeError:
         return None
 
 

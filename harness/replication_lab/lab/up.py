@@ -25,8 +25,8 @@ from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, signals, vm
 from replication_lab.world.disks import overlay
+from replication_lab.world.docker import attachments, images, leftovers, packet_ability, project, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -69,6 +69,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
 
 def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     topology, engine, name = asked.topology, asked.engine, asked.name
+    attachments.refuse_elsewhere(name)
     if running := project.all_labs().get(name):
         refuse_other_user(name, running.owners)
         return _again(running, asked, tell)
@@ -180,7 +181,7 @@ def _stored(storage: dict[str, Storage]) -> str:
 
 def tidy(tell: Tell) -> None:
     """Remove what killed commands left behind, restore what they changed, and report it."""
-    for name in leftovers.sweep():
+    for name in leftovers.sweep(tell):
         tell(f"removed {name}: leftover of a killed command")
     killed_views.restore(tell)
 

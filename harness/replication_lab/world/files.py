@@ -2,6 +2,7 @@
 
 import errno
 import os
+import secrets
 import shutil
 import stat
 import subprocess
@@ -110,7 +111,8 @@ def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that only its owner can read; a reader sees the old file or the new one, also on a full disk."""
     private_folder(path.parent)
-    _replace(path, content, open_private)
+    with writing(path), replacing(path, open_private) as file:
+        file.write(content)
 
 
 def write_for_user(path: Path, content: bytes) -> None:
@@ -120,19 +122,21 @@ def write_for_user(path: Path, content: bytes) -> None:
         with writing(path):
             target.write_bytes(content)
     else:
-        _replace(target, content, open)
+        with writing(path), replacing(target) as file:
+            file.write(content)
 
 
-def _replace(path: Path, content: bytes, opened: Callable[[Path, str], IO[Any]]) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with writing(path):
-        try:
-            beside.unlink(missing_ok=True)
-            with opened(beside, "xb") as file:
-                file.write(content)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+@contextmanager
+def replacing(path: Path, opened: Callable[[Path, str], IO[Any]] = open) -> Iterator[IO[bytes]]:
+    """Yield a new file that replaces `path` at the end; a link that lies in the folder is never written through."""
+    # Two threads of a process may write the same file.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with opened(beside, "xb") as file:
+            yield file
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 class LineByLine:

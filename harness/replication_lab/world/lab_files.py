@@ -13,6 +13,8 @@ FOLDER = places.KEPT / "labs"
 # The settings with which Compose was called, what was proved, what replicas have not applied, an attachment, and the
 # files for Compose.
 SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
+# In the settings: the ID of the Docker engine that the lab is in.
+ENGINE_ID = "LAB_ENGINE_ID"
 SUFFIXES = (
     *(SETTINGS, STATE, RECEIVED, ATTACHED),
     *(".servers.yaml", ".storage.yaml", ".storage.next.yaml", ".override.yaml", ".migration.json"),

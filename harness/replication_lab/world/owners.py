@@ -17,6 +17,7 @@ from urllib.parse import quote
 import psutil
 
 from replication_lab.world import lab_files
+from replication_lab.world.docker import machine
 
 # The label of what was started with Compose directly.
 BY_HAND = "compose"
@@ -64,11 +65,15 @@ class Owner:
         return start_of(int(self.process)) == self.since
 
     def ended_with_the_machine(self) -> bool:
-        """Return whether this machine has booted since; in a container, machine and namespace do not show this."""
+        """Return whether this machine has booted since.
+
+        Never in a container, where machine and namespace do not show this, and never with an engine that others may
+        use: a clone of this machine has the same name and the same ID, and another boot.
+        """
         mine = _this()
         same = (self.machine, self.host, self.namespace) == (mine.machine, mine.host, mine.namespace)
         known = UNKNOWN not in (self.machine, self.boot, mine.boot) and self.namespace in OF_THE_MACHINE
-        return same and known and self.boot != mine.boot
+        return same and known and self.boot != mine.boot and not machine.is_shared()
 
 
 def owner() -> str:
@@ -83,7 +88,7 @@ def _by_process(process: int) -> Owner:
         process=str(process),
         since=start_of(process) or "0",
         namespace=_namespace(process),
-        boot=_boot(),
+        boot=boot(),
         machine=_word(_text("/etc/machine-id")),
         host=quote(platform.node(), safe="") or UNKNOWN,
         folder="",
@@ -170,7 +175,8 @@ def _namespace(process: int) -> str:
     return UNKNOWN
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Return the ID of this boot of the machine."""
     if _has_proc():
         return _word(_text("/proc/sys/kernel/random/boot_id"))
     with suppress(OSError):

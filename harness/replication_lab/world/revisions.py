@@ -68,12 +68,14 @@ def _lock_of(copy: Path) -> str:
 
 
 def remove(copies: list[Path]) -> list[str]:
-    """Delete copies of revisions; return how each is named to the user."""
+    """Delete copies of revisions that no command uses now; return how each is named to the user."""
+    gone = []
     for copy in copies:
         with lock.held_if_free(_lock_of(copy)) as by:
             if not by:
                 shutil.rmtree(copy, ignore_errors=True)
-    return [shown(copy) for copy in copies]
+                gone.append(shown(copy))
+    return gone
 
 
 def shown(copy: Path) -> str:

@@ -24,7 +24,6 @@ LAUNCHERS = ("uml", "kvm", "tcg")
 KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 # The image has kernels and a root file system for these only.
 PROCESSOR = "amd64"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = places.KEPT / "kvm.json"
 # The memory of a guest, as in images/vm/machine and compose/_parts.yaml, plus that of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
@@ -113,7 +112,7 @@ def kvm_boots() -> bool:
     """Return whether a guest boots with KVM: tried once for each boot of the host."""
     tried = _remembered()
     if tried is None:
-        tried = Trial(_boot_id(), _try_kvm())
+        tried = Trial(owners.boot(), _try_kvm())
         files.write_whole(TRIED, msgspec.json.encode(tried))
     return tried.boots
 
@@ -121,14 +120,10 @@ def kvm_boots() -> bool:
 def _remembered() -> Trial | None:
     """Return the trial of this boot of the host; another kernel, or KVM enabled since, may change the result."""
     try:
-        tried = msgspec.json.decode(TRIED.read_bytes(), type=Trial)
-    except (OSError, msgspec.DecodeError):
+        tried = msgspec.json.decode(files.read_own(TRIED) or b"", type=Trial)
+    except msgspec.DecodeError:
         return None
-    return tried if tried.boot_id == _boot_id() else None
-
-
-def _boot_id() -> str:
-    return BOOT_ID.read_text().strip()
+    return tried if tried.boot_id == owners.boot() else None
 
 
 def _try_kvm() -> bool:

@@ -9,10 +9,8 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from docker.errors import DockerException
@@ -22,6 +20,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.world import host
 from replication_lab.world.docker import archive, bake_file, engine, images
 from replication_lab.world.docker.archive import CHUNK, Packed, Unfit
+from replication_lab.world.files import replacing
 
 LIST = "images.json"
 
@@ -60,7 +59,7 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
         paths = {name: _save(folder, name) for name in names}
         listed = {name: _listed(path, name) for name, path in sorted(paths.items())}
         content = msgspec.json.format(msgspec.json.encode(listed))
-        with _replacing(folder / LIST) as file:
+        with replacing(folder / LIST) as file:
             file.write(content)
     except DockerException as error:
         raise LabError(f"an image cannot be read: {error}", "a running Docker engine", "./lab doctor") from error
@@ -75,24 +74,12 @@ def _save(folder: Path, name: str) -> Path:
     path = _path(folder, name)
     if not _holds_the_image_here(path, name):
         image = engine.client().images.get(images.PREFIX + name)
-        with _replacing(path) as file:
+        with replacing(path) as file:
             file.writelines(image.save(CHUNK, named=f"{images.PREFIX}{name}:latest"))
     for old in _of(folder, name):
         if old != path:
             old.unlink()
     return path
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file that replaces `path` at the end; a link that lies in the folder is never written through."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("xb") as file:
-            yield file
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _holds_the_image_here(path: Path, name: str) -> bool:

@@ -4,16 +4,14 @@ An attachment is known by the file that `lab attach` wrote, never by what a labe
 """
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
-from replication_lab.world import at_once, lab_files, lock
-from replication_lab.world.docker import compose_call, engine, labels
+from replication_lab.world import at_once, lab_files
+from replication_lab.world.docker import compose_call, engine, labels, machine, removal
 from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.accounts import Account
 
@@ -21,13 +19,14 @@ from replication_lab.world.mysql.accounts import Account
 class KeptAttachment(msgspec.Struct):
     """What an attachment keeps in a file that only its owner reads: variables and given accounts.
 
-    `accounts` maps nodes to user and password; `owner` is the process that attaches.
+    `accounts` maps nodes to user and password; `owner` is the process that attaches, `engine_id` the Docker engine.
     """
 
     environment: dict[str, str | None] = {}
     accounts: dict[str, tuple[str, str]] = {}
     attached: Attachment | None = None
     owner: str = ""
+    engine_id: str = ""
 
 
 def containers() -> dict[str, list[Container]]:
@@ -45,12 +44,35 @@ def all_kept() -> dict[str, KeptAttachment]:
 
 
 def kept(project: str) -> KeptAttachment | None:
-    """Return what was kept of a project; None if it was not attached from this checkout."""
+    """Return what was kept of a project; None if it was not attached from this checkout, in this engine."""
+    found = _kept(project)
+    return found if found and not machine.is_another(found.engine_id) else None
+
+
+def _kept(project: str) -> KeptAttachment | None:
     try:
         found = msgspec.json.decode(read_own(_kept_file(project)) or b"", type=KeptAttachment)
     except msgspec.DecodeError:
         return None
     return found if found.attached and found.attached.compose.project == project else None
+
+
+def is_elsewhere(project: str) -> bool:
+    """Return whether the files of a lab or an attachment are about one in another Docker engine."""
+    found = _kept(project)
+    engine_id = found.engine_id if found else lab_files.settings(project).get(lab_files.ENGINE_ID, "")
+    return machine.is_another(engine_id)
+
+
+def refuse_elsewhere(project: str) -> None:
+    """Raise LabError if the files of that name are about a lab or an attachment in another Docker engine."""
+    if is_elsewhere(project):
+        raise LabError(
+            f"{project} is the name of a lab in another Docker engine",
+            "another name, or that engine (DOCKER_HOST, docker context)",
+            f"with that engine ./lab down or ./lab detach --lab {project}; if it no longer exists, "
+            f"rm {lab_files.FOLDER / project}.*",
+        )
 
 
 def override_file(project: str) -> Path:
@@ -69,7 +91,7 @@ def accounts(project: str) -> dict[str, Account]:
 
 def write(attached: Attachment, owner: str, given: KeptAttachment, linked: dict[str, list[str]]) -> Path:
     """Write the override file and what is kept; return the override file."""
-    given.attached, given.owner = attached, owner
+    given.attached, given.owner, given.engine_id = attached, owner, machine.facts().engine_id
     project = attached.compose.project
     write_whole(_kept_file(project), msgspec.json.encode(given))
     write_whole(override_file(project), override(attached, owner, linked).encode())
@@ -83,17 +105,14 @@ def start(attached: Attachment) -> None:
     compose_call.up(attached.compose, {each.service: each.count for each in attached.consumers}, path)
 
 
-def restore(project: str, owner: str = "") -> None:
+def restore(project: str) -> None:
     """Recreate the consumers without their links, and remove all that was added; LabError if Compose cannot do it.
 
     Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server. Nothing
-    is done if the project is not attached from this checkout, or by another process than this `owner`.
+    is done if the project is not attached from this checkout. The caller holds its name.
     """
-    # While `lab detach` ends, another command may take the project for a leftover. It must not restore it once more:
-    # the variables that were kept are deleted by then, and the consumers would be recreated without them.
-    with lock.held(f"attached-{project}"):
-        if (found := kept(project)) and found.attached and owner in ("", found.owner):
-            _restore(found.attached, found.environment)
+    if (found := kept(project)) and found.attached:
+        _restore(found.attached, found.environment)
 
 
 def _restore(attached: Attachment, environment: dict[str, str | None]) -> None:
@@ -121,22 +140,11 @@ def _recreate(attached: Attachment, counts: dict[str, int], environment: dict[st
 
 def remove_added(project: str) -> None:
     """Remove the containers and the network that the lab added to a project, and nothing else."""
-    at_once.of_each(lambda one: _remove(one, force=True, v=True), containers().get(project, []))
+    at_once.of_each(removal.remove_container, containers().get(project, []))
     for network in engine.client().networks.list(filters={"label": OWNER}):
         # The engine would also find a part of a name.
         if network.name == f"{project}_{NETWORK}":
-            _remove(network)
-
-
-def _remove(thing: Any, **options: Any) -> None:
-    try:
-        thing.remove(**options)
-    except NotFound:
-        pass
-    except DockerException as error:
-        if "already in progress" not in str(error):
-            said = f"the Docker engine cannot remove {thing.name}: {error}"
-            raise LabError(said, "an engine that removes it", "repeat the command; then ./lab doctor") from error
+            removal.unless_gone(network, "remove")
 
 
 def unnamed_of(attached: Attachment, consumer: Consumer) -> list[str]:

@@ -24,7 +24,10 @@ HERE = ("unix://", "npipe://", "tcp://localhost", "tcp://127.0.0.1")
 
 
 class EngineMachine(msgspec.Struct, frozen=True):
-    """The engine's machine; `elsewhere` is the reason why it is not this machine, empty if it is."""
+    """The engine's machine; `elsewhere` is the reason why it is not this machine, empty if it is.
+
+    `engine_id` tells this engine from others.
+    """
 
     system: str
     processor: str
@@ -34,6 +37,7 @@ class EngineMachine(msgspec.Struct, frozen=True):
     version: str = ""
     rootless: bool = False
     elsewhere: str = ""
+    engine_id: str = ""
 
 
 @cache
@@ -52,18 +56,18 @@ def facts_of(info: Mapping[str, Any], processor: str) -> EngineMachine:
         kernel=info.get("KernelVersion", ""),
         version=info.get("ServerVersion", ""),
         rootless=ROOTLESS in (info.get("SecurityOptions") or []),
+        engine_id=info.get("ID", ""),
     )
     return msgspec.structs.replace(found, elsewhere=_elsewhere(found))
 
 
 def _elsewhere(found: EngineMachine) -> str:
-    endpoint = os.environ.get("DOCKER_HOST", "")
     if found.system == DESKTOP:
         return f"{DESKTOP} runs the engine in a virtual machine"
     if platform.system() != "Linux":
         return f"on {platform.system()} the engine runs in a virtual machine"
-    if endpoint and not endpoint.startswith(HERE):
-        return f"DOCKER_HOST leads to {endpoint}"
+    if not _is_near():
+        return f"DOCKER_HOST leads to {os.environ['DOCKER_HOST']}"
     if found.kernel and found.kernel != platform.release():
         return f"the engine's kernel is {found.kernel}, this machine's is {platform.release()}"
     return ""
@@ -76,7 +80,7 @@ def reached_by_neighbours(found: EngineMachine) -> str:
     Docker Desktop have a network of their own, to which no neighbour can send.
     """
     version = compose_version.numbers(found.version)
-    if found.rootless or found.system == DESKTOP or _is_near_without_linux():
+    if found.rootless or found.system == DESKTOP or (platform.system() != "Linux" and _is_near()):
         return ""
     if not version:
         return f"unknown for an engine of version {found.version or 'unknown'}"
@@ -87,9 +91,19 @@ def reached_by_neighbours(found: EngineMachine) -> str:
     return ""
 
 
-def _is_near_without_linux() -> bool:
-    """Return whether this machine's system needs a virtual machine for an engine, and the engine is no other host's."""
-    return platform.system() != "Linux" and os.environ.get("DOCKER_HOST", HERE[0]).startswith(HERE)
+def is_another(engine_id: str) -> bool:
+    """Return whether a kept ID is that of another engine; a file of an earlier version has none, which fits any."""
+    return engine_id not in ("", facts().engine_id)
+
+
+def is_shared() -> bool:
+    """Return whether other machines may use the engine, too: it runs neither here nor in a virtual machine of ours."""
+    found = facts()
+    return bool(found.elsewhere) and not (_is_near() and (found.system == DESKTOP or platform.system() != "Linux"))
+
+
+def _is_near() -> bool:
+    return (os.environ.get("DOCKER_HOST") or HERE[0]).startswith(HERE)
 
 
 def refuse_rootless(what: str) -> None:

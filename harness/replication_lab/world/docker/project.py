@@ -19,7 +19,7 @@ from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
-from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
+from replication_lab.world.docker import attached, attachments, compose, images, labels, machine, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
@@ -157,7 +157,8 @@ def check_state_transfer() -> None:
 
 def _environment(lab: Lab) -> str:
     # The lab itself reads the topology's file from here: it never opens a file that a label names.
-    settings = {**_settings(lab), TOPOLOGY: quote(str(catalogue.compose_file(lab.topology.name)))}
+    file, engine_id = catalogue.compose_file(lab.topology.name), machine.facts().engine_id
+    settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
@@ -273,6 +274,8 @@ def find(name: str | None = None) -> Lab:
 
 def _why_not(name: str) -> str:
     """Return in words why a name in labels is not the name of a lab here; an empty string if no label has it."""
+    if attachments.is_elsewhere(name):
+        return "; its files are about a lab in another Docker engine (DOCKER_HOST, docker context)"
     if name in attachments.containers():
         return f"; {name} was attached from another checkout, or its file in {lab_files.FOLDER} is lost"
     return (

@@ -10,7 +10,7 @@ from replication_lab.model.lab.compose_project import DATA
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import owners, signals
 from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
-from replication_lab.world.docker import engine, leftovers
+from replication_lab.world.docker import engine, removal
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
 
@@ -76,7 +76,7 @@ def remove_array(lab: Lab, storage: Storage, node: str) -> None:
     place = storage.place or node
     for service in (array_name(node, storage), *disk_names(node, storage)):
         if service in lab.containers:
-            leftovers.remove_container(lab.containers[service])
+            removal.remove_container(lab.containers[service])
     _remove_volumes([volume_name(lab.name, place), *(f"{lab.name}_{disk}" for disk in disk_names(node, storage))])
     lab.refresh()
 
@@ -90,4 +90,4 @@ def _remove_volumes(names: list[str]) -> None:
     client = engine.client()
     for name in names:
         with suppress(NotFound):
-            leftovers.remove_volume(client.volumes.get(name))
+            removal.remove_volume(client.volumes.get(name))

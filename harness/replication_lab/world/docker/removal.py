@@ -1,0 +1,69 @@
+"""The removal of single containers, networks and volumes: repeated while the engine says that it is going on."""
+
+from typing import Any
+
+from docker.errors import APIError, DockerException, NotFound
+from docker.models.containers import Container
+from docker.models.volumes import Volume
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker import labels
+
+REMOVAL_SECONDS, POLL_SECONDS = 30, 0.2
+
+
+def remove_volume(volume: Volume) -> None:
+    """Remove a volume; LabError if a container of another project uses it."""
+    try:
+        unless_gone(volume, "remove", force=True)
+    except LabError as error:
+        if "in use" not in error.found:
+            raise
+        raise LabError(
+            f"{volume.name} is in use by a container outside the lab",
+            "a volume used only by the lab",
+            f"docker ps --all --filter volume={volume.name}",
+        ) from error
+
+
+def remove_container(container: Container) -> None:
+    """Remove a container with its anonymous volumes, in any state."""
+    if container.labels.get(labels.PART) == "array":
+        # A stopped container removes its own entries in the host's /dev.
+        unless_gone(container, "stop", timeout=5)
+    unless_gone(container, "remove", force=True, v=True)
+
+
+def unless_gone(thing: Any, act: str, **options: Any) -> None:
+    """Call a method that removes or stops a thing; LabError if the engine refuses, also after REMOVAL_SECONDS."""
+    refusals: list[DockerException] = []
+
+    def is_gone() -> bool:
+        try:
+            getattr(thing, act)(**options)
+        except NotFound:
+            return True
+        except DockerException as error:
+            refusals.append(error)
+            if not _is_passing(error):
+                raise
+            return False
+        return True
+
+    try:
+        clock.wait_until(is_gone, f"{thing.name} to be removed", REMOVAL_SECONDS, POLL_SECONDS)
+    except (DockerException, LabError) as error:
+        if not refusals:
+            raise
+        raise LabError(
+            f"the Docker engine cannot {act} {thing.name}: {refusals[-1]}",
+            "an engine that removes it",
+            "repeat the command; then ./lab doctor",
+        ) from error
+
+
+def _is_passing(error: DockerException) -> bool:
+    """Return whether another removal of the same thing is going on, or the engine failed under load."""
+    said = str(error)
+    return "already in progress" in said or (isinstance(error, APIError) and "annot remove container" in said)
