@@ -97,7 +97,7 @@ class Server:
         return self.at(self.address)
 
     def within(self, seconds: float) -> "Server":
-        """Return the same server with a connection of its own, whose answers all have to come within this time from now."""
+        """Return the same server with a connection of its own; all answers have to come within this time from now."""
         other = self.another()
         other._answer_seconds, other._until = seconds, time.monotonic() + seconds
         return other
