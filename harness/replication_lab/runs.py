@@ -1,8 +1,10 @@
 """Runs: from the name of an experiment, or from drills, to a judged run on disk, and again from its record."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +36,7 @@ from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue, places
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
-from replication_lab.world.files import write_whole
+from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.journal import LATEST, Journal, names, read, record_file
 
 Found = TypeVar("Found", bound=Summary)
@@ -269,15 +271,15 @@ def digests() -> list[Digest]:
 
 
 class _Kept(msgspec.Struct):
-    """The contents of digest.json: the digest of a record of that size, None where there is nothing to compare."""
+    """The contents of digest.json: the digest and what it was made from; None where there is nothing to compare."""
 
-    made_from: tuple[int, str]
+    made_from: str
     digest: Digest | None
 
 
 def _kept_digest(folder: Path) -> Digest | None:
-    with suppress(OSError, msgspec.MsgspecError):
-        kept = msgspec.json.decode((folder / DIGEST).read_bytes(), type=_Kept)
+    with suppress(LabError, OSError, msgspec.MsgspecError):
+        kept = msgspec.json.decode(read_own(folder / DIGEST) or b"", type=_Kept)
         if kept.made_from == _made_from(folder):
             return kept.digest
     return _keep_digest(folder)
@@ -285,18 +287,35 @@ def _kept_digest(folder: Path) -> Digest | None:
 
 def _keep_digest(folder: Path, record: Record | None = None) -> Digest | None:
     """Compute the digest of a run and keep it, where that is possible."""
-    made_from, found = _made_from(folder), None
-    with suppress(LabError):
-        found = _digest(folder, record or read(folder)[1])
-    with suppress(LabError):
+    found = None
+    with suppress(LabError, OSError):
+        made_from = _made_from(folder)
+        with suppress(LabError):
+            found = _digest(folder, record or read(folder)[1])
         write_whole(folder / DIGEST, msgspec.json.encode(_Kept(made_from, found)))
     return found
 
 
-def _made_from(folder: Path) -> tuple[int, str]:
-    """Return what a digest depends on: the record by its size, this version, and the user's own experiments."""
-    own_files = [(str(path), path.stat().st_mtime) for path in experiments.own_files().values()]
-    return record_file(folder).stat().st_size, repr((VERSION, own_files))
+def _made_from(folder: Path) -> str:
+    """Return a hash of what a digest depends on: the record, this version with its code, the user's own experiments.
+
+    A copy of a record, or one that was edited, has another time of change, which a user cannot set.
+    """
+    record = record_file(folder).stat()
+    of_record = record.st_size, record.st_mtime_ns, record.st_ctime_ns
+    return hashlib.sha256(
+        repr((of_record, VERSION, _sources(), _states(experiments.own_files().values()))).encode()
+    ).hexdigest()
+
+
+@cache
+def _sources() -> list[tuple[str, int, int]]:
+    return _states(sorted(Path(__file__).parent.rglob("*.py")))
+
+
+def _states(files: Iterable[Path]) -> list[tuple[str, int, int]]:
+    """Return the name, size and time of change of files."""
+    return [(str(file), found.st_size, found.st_mtime_ns) for file in files for found in [file.stat()]]
 
 
 def write_index() -> Path:

@@ -8,9 +8,10 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.world import catalogue, clock, drbd, signals
+from replication_lab.world import catalogue, clock, drbd, owners, signals
 from replication_lab.world.docker import images
 
+from tests.fakes.owners import dead
 from tests.lab.conftest import things_of
 
 HELD = "lab.held"
@@ -20,11 +21,16 @@ DISK_SIZE = "256M"
 
 @contextmanager
 def two_machines(topology="drbd"):
-    """Start two machines and prove them, on disks that have a volatile cache and no delays."""
+    """Start two machines and prove them, on disks that have a volatile cache and no delays.
+
+    As after `lab up`, whose process has ended: commands may change the roles of a lab that no process uses.
+    """
     images.ensure(up.image_names("mariadb", topology=catalogue.topology(topology)))
+    ended = dead()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
-        lab = up.up(LabRequest(catalogue.topology(topology), "mariadb", f"test-{secrets.token_hex(4)}", keep=False))
+        patch.setattr(owners, "owner", lambda: ended)
+        lab = up.up(LabRequest(catalogue.topology(topology), "mariadb", f"test-{secrets.token_hex(4)}"))
     try:
         for peer in drbd.peers(lab).values():
             peer.disk.limit(Limits(write_cache=True))

@@ -53,10 +53,10 @@ def test_a_bad_condition_is_refused_before_docker_is_asked(monkeypatch, argument
 def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, asked):
     """One link, or several in one go; each one's proof is told, and one that fails makes the status 3."""
     put = []
-    monkeypatch.setattr(project, "find", lambda name: name)
+    monkeypatch.setattr(project, "find", lambda name: SimpleNamespace(name=name))
 
     def set_toxics(lab, toxics):
-        put.append((lab, toxics))
+        put.append((lab.name, toxics))
         return [
             Proof(f"link {link} is {toxic}", f"measured {link}", ok=link != "b-a") for link, toxic in toxics.items()
         ]

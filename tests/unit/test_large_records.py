@@ -1,6 +1,8 @@
 """Is a record of any size judged in little memory, and are runs compared over time without reading them again?"""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -142,22 +144,56 @@ def test_a_run_without_a_report_is_read_once(reported):
     assert read_by(running.digests) > size and read_by(running.digests) < 100_000
 
 
+def edited_like_before(file):
+    """Edit a record without a change of its size, and set its time of modification back."""
+    found = file.stat()
+    file.write_bytes(file.read_bytes())
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def copied_with_its_times(folder):
+    """Put a copy in the place of a run, as an archive brings it."""
+    shutil.move(folder, aside := folder.with_name("aside"))
+    shutil.copytree(aside, folder)
+    shutil.rmtree(aside)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda folder: (folder / running.DIGEST).write_bytes(b"{"),
         lambda folder: (folder / running.DIGEST).write_bytes(b"[" * 100_000),
-        lambda folder: (folder / running.DIGEST).write_bytes(b'{"made_from": [1, "x"], "digest": null}'),
+        lambda folder: (folder / running.DIGEST).write_bytes(b'{"made_from": "x", "digest": null}'),
+        lambda folder: (folder / running.DIGEST).chmod(0o644),
         lambda folder: (folder / journal.RECORD).open("ab").write(b"\n"),
+        lambda folder: edited_like_before(folder / journal.RECORD),
+        copied_with_its_times,
     ],
 )
 def test_what_is_kept_of_another_record_is_not_used(reported, spoil):
-    """A record that went on, a file that is damaged, or one of another version: the record is read."""
+    """The record went on, was edited or copied; the file is damaged, foreign or of another version: it is read."""
     before = running.digests()
     spoil(reported)
 
     assert read_by(running.digests) > (reported / journal.RECORD).stat().st_size
     assert running.digests() == before
+
+
+def test_what_other_code_of_the_same_version_kept_is_not_used(reported, monkeypatch):
+    """A developer changes the lab without a new version."""
+    running.digests()
+    monkeypatch.setattr(running, "_sources", lambda: [("report.py", 1, 1)])
+
+    assert read_by(running.digests) > (reported / journal.RECORD).stat().st_size
+
+
+def test_a_run_that_vanishes_while_the_history_is_read_is_left_out(reported, monkeypatch):
+    """Another command removes it after the runs were listed."""
+    listed = running.names()
+    shutil.rmtree(reported)
+    monkeypatch.setattr(running, "names", lambda: listed)
+
+    assert running.digests() == []
 
 
 def test_a_history_is_the_same_from_what_is_kept(reported):

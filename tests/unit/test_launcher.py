@@ -182,7 +182,13 @@ def _locked(path):
 
 
 @pytest.mark.parametrize(
-    "before", [None, "LAB_PASSWORD=old\nENGINE=mysql\n", "LAB_ROOT_PASSWORD=a\nLAB_PASSWORD=old\n"]
+    "before",
+    [
+        None,
+        "LAB_PASSWORD=old\nENGINE=mysql\n",
+        "LAB_ROOT_PASSWORD=a\nLAB_PASSWORD=old\n",
+        "LAB_PASSWORD=unended",
+    ],
 )
 def test_a_password_for_each_account_is_written_once(new_checkout, before):
     """What the file has stays, and it can be read by its owner only, whatever the umask."""

@@ -6,7 +6,7 @@ import pytest
 from replication_lab.live import link_control
 from replication_lab.live.link_control import LinkControl
 from replication_lab.model.core.proof import Proof
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, lock
 
 from tests.fakes.lab import FakeLab
 
@@ -84,6 +84,27 @@ def test_of_a_sliders_steps_only_the_newest_counts(control):
 
     assert SlowCondition.told == ["1ms", "200ms"]
     assert link.view(carries=True).asked == "200ms"
+
+
+def test_a_change_while_another_command_changes_the_lab_is_answered_by_what_it_is(control, monkeypatch):
+    """Nothing is put on the link; the next change is."""
+
+    def taken(name, _doing):
+        raise lock.LabTaken(f"{name} is in use by `lab migrate`", "that command to finish")
+
+    link, changed, verified = control
+    SlowCondition.go.set()
+    with monkeypatch.context() as patch:
+        patch.setattr(lock, "lab_held", taken)
+        link.ask("40ms")
+        assert verified.acquire(timeout=WAIT)
+        view = link.view(carries=True)
+    assert (view.seen, "is in use by `lab migrate`" in view.says) == (False, True)
+    assert SlowCondition.told == []
+
+    link.ask("85ms")
+    assert changed.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
+    assert SlowCondition.told == ["85ms"] and link.view(carries=True).seen
 
 
 def test_a_condition_that_was_not_seen_is_said_so(control):

@@ -1,6 +1,7 @@
 """Does a live view wait for nothing that hangs, show only what a node confirms, and count what is lost?"""
 
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route, RoutedClient
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.live.view import ActOnNode, ViewedLink
@@ -140,6 +142,62 @@ def test_a_node_is_started_at_the_end_although_its_kill_was_not_seen(lab, monkey
     control.restore()
 
     assert control.seen is False and told == [("kill", "replica"), ("start", "replica")]
+
+
+class Taken:
+    """The lab's lock, which another command holds for the first `refusals` attempts."""
+
+    def __init__(self, refusals):
+        self.left = refusals
+
+    @contextmanager
+    def __call__(self, name, doing):
+        self.left -= 1
+        if self.left >= 0:
+            raise lock.LabTaken(f"{name} is in use by `lab migrate`", "that command to finish")
+        yield
+
+
+@pytest.mark.parametrize("action", node_control.ACTIONS)
+def test_a_click_while_another_command_changes_the_lab_is_answered_by_what_it_is(lab, monkeypatch, action):
+    """Whatever the click is for; nothing is done, and nothing is undone at the end."""
+    done = []
+    monkeypatch.setattr(lock, "lab_held", Taken(1))
+    control = acted(lab, monkeypatch, action, act=lambda *_: done.append("acted"))
+
+    assert control.says == f"{lab.name} is in use by `lab migrate`; that command to finish" and not control.seen
+    control.restore()
+    assert done == []
+
+
+def test_clicks_on_two_nodes_at_the_same_moment_are_both_done(lab, monkeypatch):
+    """They share the lab's lock: each waits here until the other one acts, too."""
+    both = threading.Barrier(2, timeout=WAIT)
+    monkeypatch.setattr(node_control.nodes, "act", lambda *_: [Proof(f"{both.wait()} acts", "done", True)])
+    controls = [NodeControl(lab, name, {}, lambda *_: None) for name in ("source", "replica")]
+    for control in controls:
+        control.do("kill", ActOnNode())
+    for control in controls:
+        assert control._busy.acquire(timeout=WAIT)
+
+    assert [control.seen for control in controls] == [True, True]
+
+
+def test_what_was_done_to_a_node_is_undone_once_another_command_lets_the_lab_be(lab, monkeypatch):
+    """At the end of the page."""
+    told = []
+
+    def act(lab, verb, names):
+        with lock.lab_held(lab.name, verb):
+            told.append((verb, *names))
+            return []
+
+    control = acted(lab, monkeypatch, "kill", act=act)
+    monkeypatch.setattr(node_control.nodes, "act", act)
+    monkeypatch.setattr(lock, "lab_held", Taken(3))
+    control.restore()
+
+    assert told == [("kill", "replica"), ("start", "replica")]
 
 
 @pytest.mark.parametrize("limits", [{"rpm": 1}, {"write_iops": -1}])

@@ -1,16 +1,22 @@
 """A promotion that would lose something is refused before anything is changed; against servers that are only state."""
 
 import io
+import time
 
+import pymysql
 import pytest
 from replication_lab.cli import output
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import failover, fence
 from replication_lab.world import lab_files
+from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Progress
+from replication_lab.world.mysql.server import Server
 from rich.console import Console
 
+from tests.fakes.connection import PASSWORDS, FakeConnection
 from tests.fakes.standing import Node, Standing, let_nodes_answer, standing_lab
 
 
@@ -99,6 +105,38 @@ def test_a_source_whose_commits_wait_or_that_is_frozen_is_killed_and_started_as_
     said = io.StringIO()
     output.promoted(Console(file=said, width=140), done)
     assert done.fenced in said.getvalue()
+
+
+# What time it is, with the times before.
+NOW = [100.0]
+
+
+class Slow(FakeConnection):
+    """A connection on which each answer takes almost as long as the whole fence may."""
+
+    def __init__(self, until=None, **options):
+        super().__init__({"SHOW": [{"Variable_name": "read_only", "Value": "OFF"}]})
+        self._until, self._seconds = until, options["read_timeout"]
+
+    def execute(self, statement):
+        ends = min(time.monotonic() + self._seconds, self._until or float("inf"))
+        NOW.append(min(time.monotonic() + 0.9 * fence.ANSWER_SECONDS, ends))
+        if time.monotonic() >= ends:
+            raise pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query (timed out)")
+        return super().execute(statement)
+
+
+def test_a_source_each_of_whose_answers_is_slow_is_fenced_as_soon_as_one_that_is_frozen(lab, monkeypatch):
+    """The time is one for the connection and all statements; then the server is killed."""
+    source = Server("source", ("127.0.0.1", 1), dialects()["mariadb"], PASSWORDS)
+    monkeypatch.setattr(time, "monotonic", lambda: NOW[-1])
+    monkeypatch.setattr(tls, "TlsConnection", Slow)
+    monkeypatch.setattr(lab, "server", lambda _name: source)
+    began, decided, standing = NOW[-1], [], fence.Fence(lab, "source")
+    standing.close(lambda: decided.append(NOW[-1] - began))
+
+    assert decided == [pytest.approx(fence.ANSWER_SECONDS)]
+    assert "source did not answer: it was killed and starts again as read-only" in standing.said
 
 
 def test_a_commit_that_waits_and_that_no_replica_has_received_is_not_given_up(lab, refused, monkeypatch):

@@ -224,7 +224,7 @@ def test_a_server_is_asked_for_as_long_as_its_answer_may_take(monkeypatch, refus
     refused(server.within(2).version)
     refused(server.version)
 
-    assert set(given) == {2, 60} and given[0] == 2
+    assert 1 < given[0] <= 2 and set(given[1:]) == {60}
 
 
 def test_a_session_is_closed_at_its_end(dialled):

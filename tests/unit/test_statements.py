@@ -1,6 +1,7 @@
 """Is a statement that may have had an effect never sent again, and is every message about one true?"""
 
 import socket
+import time
 from contextlib import contextmanager
 
 import pymysql
@@ -220,6 +221,15 @@ def test_a_server_that_does_not_answer_a_ping_is_given_up_soon(pair_of_sockets):
     assert not connection.answers(0.01)
     assert connection.has_news(), "the connection is closed"
     assert connection._read_timeout is None
+
+
+def test_a_connection_with_an_end_does_not_wait_longer_for_a_later_answer(pair_of_sockets):
+    """However long each answer could take by itself."""
+    connection, _ = pair_of_sockets
+    began = time.monotonic()
+    vars(connection).update(_until=began + 0.05, _read_timeout=10.0)
+
+    assert not connection.answers(10) and time.monotonic() - began < 5
 
 
 # --- what only reads --------------------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import attach, up
+from replication_lab.lab import attach, disks, nodes, up
 from replication_lab.lab import down as removal
+from replication_lab.lab import status as views
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.replication import failover as succession
 from replication_lab.world import catalogue, lab_files, lock
 from replication_lab.world.docker import attachments, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
@@ -136,16 +137,89 @@ def test_a_project_is_not_attached_or_detached_by_two(other, engine, monkeypatch
     assert attachments.kept("shop")
 
 
-@pytest.mark.parametrize("command", ["failover", "rejoin"])
-def test_roles_are_not_changed_while_a_lab_goes_down(other, lab, monkeypatch, command):
-    """The error is that of the command; nothing was asked of the servers."""
-    done = []
-    monkeypatch.setattr(project, "find", lambda _name: SimpleNamespace(name="lab-x"))
-    monkeypatch.setattr(succession, command, lambda *_: done.append(command))
-    first = other("lab-x")
-    code, _, said = lab(command, "replica", "--lab", "lab-x")
+def let_be_found(monkeypatch, **of_lab):
+    """Let lab-x be found, whose servers and disks are not there: what a command asks of them is an error."""
+    found = SimpleNamespace(name="lab-x", topology=catalogue.topology("async"), owners=[], is_in_use=lambda: False)
+    vars(found).update(of_lab)
+    monkeypatch.setattr(project, "find", lambda _name: found)
 
-    assert code == 3 and f"(process {first.number}, since" in said and done == []
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "failover replica",
+        "rejoin replica",
+        "drbd promote node1",
+        "drbd standby node1",
+        "drbd online node1",
+        "drbd resolve --victim node1",
+        "ha standby node1",
+        "ha online node1",
+        *(f"{verb} replica" for verb in nodes.VERBS),
+        "toxic source-replica 40ms",
+        "toxic source-replica=none replica-source=1ms",
+        "disk limit replica disk1 flush_us=1",
+        "disk fail replica disk1",
+        "disk corrupt replica disk1 text",
+        "disk heal replica disk1",
+        "disk replace replica disk1",
+        "migrate replica --to raid0",
+    ],
+)
+def test_a_lab_is_not_changed_while_another_command_changes_it(other, lab, monkeypatch, command):
+    """The error says by which command; nothing was asked of the servers and the disks."""
+    let_be_found(monkeypatch)
+    first = other("lab-x")
+    code, _, said = lab(*command.split(), "--lab", "lab-x")
+
+    assert code == 3 and f"lab-x is in use by `lab up async` (process {first.number}, since" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "looks"), [("disk list", (views, "disks")), ("disk check replica", (disks, "check"))]
+)
+def test_a_command_that_only_looks_is_not_refused(other, lab, monkeypatch, command, looks):
+    """Whatever changes the lab meanwhile."""
+    let_be_found(monkeypatch)
+    monkeypatch.setattr(*looks, lambda *_: [])
+    other("lab-x")
+
+    assert lab(*command.split(), "--lab", "lab-x", "--json") == (0, "[]\n", "")
+
+
+@pytest.mark.parametrize("command", ["failover replica", "rejoin replica", "drbd promote node1", "ha online node1"])
+@pytest.mark.parametrize(
+    ("owner", "found"),
+    [(mark, "lab-x is in use by another lab command"), (lambda: dead(user="4711"), "lab-x is a lab of user 4711")],
+)
+def test_the_roles_of_a_lab_that_a_run_measures_are_not_changed(other, lab, monkeypatch, command, owner, found):
+    """Nor those of another user's lab."""
+    let_be_found(monkeypatch, owners=[owner()], is_in_use=lambda: True, is_own=lambda: False)
+    code, _, said = lab(*command.split(), "--lab", "lab-x")
+
+    assert code == 3 and found in said
+
+
+def test_blocks_of_one_process_share_a_lab_until_the_last_ends(other, tmp_path):
+    """In each other and in two threads: a command's steps, and clicks on two nodes of a page."""
+    second, over = threading.Event(), threading.Event()
+
+    def click():
+        with lock.lab_held("lab-x", "lab live"):
+            second.set()
+            over.wait()
+
+    thread = threading.Thread(target=click)
+    with lock.lab_held("lab-x", "lab attach"), lock.lab_held("lab-x", "lab toxic"):
+        thread.start()
+        assert second.wait(5)
+    with lock.lab_if_free("lab-x", "lab clean") as by:
+        assert by and by.startswith("`lab attach` ")
+    over.set()
+    thread.join()
+    other("lab-x").end("")
+
+    assert list((tmp_path / "locks").iterdir()) == []
 
 
 def test_a_killed_attachment_is_not_restored_while_another_command_changes_it(other, engine, monkeypatch):

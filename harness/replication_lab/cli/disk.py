@@ -51,7 +51,8 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 
     Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
     """
-    limits = disks.change_limits(project.find(name), node, disk, changes)
+    with labs.changing(name, "lab disk limit") as lab:
+        limits = disks.change_limits(lab, node, disk, changes)
     print_json(limits) if json_ else out.print(f"{node} {disk}: {disks.said(limits)}")
 
 
@@ -81,8 +82,8 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk fail replica disk1
     """
-    lab = project.find(name)
-    disks.fail(lab, node, disk)
+    with labs.changing(name, "lab disk fail") as lab:
+        disks.fail(lab, node, disk)
     said = f"{node} {disk} fails; next: {replication.of(lab).after_disk_failure(node)}"
     print_json({"failed": disk}) if json_ else out.print(said)
 
@@ -98,7 +99,8 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 
     Example: lab disk corrupt replica disk1 "text of a row"
     """
-    sectors = disks.corrupt(project.find(name), node, disk, text)
+    with labs.changing(name, "lab disk corrupt") as lab:
+        sectors = disks.corrupt(lab, node, disk, text)
     said = f"{node} {disk}: {len(sectors)} sectors inverted; reading them from the disk returns wrong data"
     print_json({"corrupted": disk, "offsets": sectors}) if json_ else out.print(said)
 
@@ -115,8 +117,8 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk heal replica disk1
     """
-    lab = project.find(name)
-    disks.heal(lab, node, disk)
+    with labs.changing(name, "lab disk heal") as lab:
+        disks.heal(lab, node, disk)
     then = replication.of(lab).after_disk_healed(node)
     said = f"{node} {disk} answers again" + (f"; to use it again: {then}" if then else "")
     print_json({"healed": disk}) if json_ else out.print(said)
@@ -132,8 +134,8 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk replace replica disk1
     """
-    array = disks.array_of(project.find(name), node)
-    array.replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
+    with labs.changing(name, "lab disk replace") as lab:
+        disks.array_of(lab, node).replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
     print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
 
 
@@ -151,9 +153,9 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 
     Example: lab migrate replica --to raid0 --disk sata-7200
     """
-    lab = project.find(name)
-    [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
-    done = migration.migrate(lab, node, storage, tell)
+    with labs.changing(name, "lab migrate") as lab:
+        [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
+        done = migration.migrate(lab, node, storage, tell)
     print_json(done) if json_ else output.migrated(out, done)
 
 

@@ -10,10 +10,10 @@ from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
+from replication_lab.lab import up as labs
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import failover as succession
 from replication_lab.replication import pacemaker as cluster_manager
-from replication_lab.world import lock
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import verify
@@ -21,9 +21,9 @@ from replication_lab.world.drbd import verify
 
 @contextmanager
 def _changing(name: str | None, command: str) -> Iterator[Lab]:
-    """Give the lab of that name, which no other command changes or removes within the block."""
-    lab = project.find(name)
-    with lock.lab_held(lab.name, command):
+    """Give the lab of that name, which no other command uses, changes or removes within the block."""
+    with labs.changing(name, command) as lab:
+        labs.refuse_in_use(lab)
         yield lab
 
 

@@ -227,7 +227,8 @@ def toxic(
 def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
     for each in asked.values():
         labs.known_toxic(each)
-    proofs = labs.set_toxics(project.find(lab), asked)
+    with labs.changing(lab, "lab toxic") as found:
+        proofs = labs.set_toxics(found, asked)
     if json_:
         print_json(proofs if len(proofs) > 1 else proofs[0])
     else:

@@ -10,6 +10,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.replication import received
+from replication_lab.world import lock
 from replication_lab.world.docker.lab import Lab
 
 RUNNING, PAUSED, EXITED = "running", "paused", "exited"
@@ -42,9 +43,14 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
 
     LabError, and no node is changed, if one of them is in a state in which the verb does nothing.
     """
-    asked = VERBS[verb]
     nodes = list(dict.fromkeys(lab.topology.node(name).name for name in nodes))
     refuse_in_use(lab)
+    with lock.lab_held(lab.name, f"lab {verb}"):
+        return _act(lab, verb, nodes, tell)
+
+
+def _act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell) -> list[Proof]:
+    asked = VERBS[verb]
     states = {name: lab.node(name).state() for name in nodes}
     for name, state in states.items():
         if state[0] not in (*asked.acts_in, asked.after):

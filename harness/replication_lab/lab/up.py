@@ -1,7 +1,7 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Unpack
 
@@ -312,6 +312,14 @@ def leave_up(lab: Lab, tell: Tell) -> str:
     lab.save_state([], lab.topology.toxics)
     tell(f"{lab.name} stays up: ./lab show --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
+
+
+@contextmanager
+def changing(name: str | None, command: str) -> Iterator[Lab]:
+    """Give the lab of that name, which no other command changes or removes within the block."""
+    lab = project.find(name)
+    with lock.lab_held(lab.name, command):
+        yield lab
 
 
 def refuse_in_use(lab: Lab) -> None:

@@ -13,7 +13,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.topology import Link as LinkOfTopology
 from replication_lab.model.live.view import CUT, ViewedLink
-from replication_lab.world import clock
+from replication_lab.world import clock, lock
 from replication_lab.world.docker.lab import Lab
 
 # Changes that follow each other faster than this, as those of a slider, are put together.
@@ -96,7 +96,13 @@ class LinkControl:
             self._version += 1
             self.asked, self.seen, self.says = wanted, None, ""
             try:
-                self._put(wanted)
+                with lock.lab_held(self._lab.name, "lab live"):
+                    self._put(wanted)
+            except lock.LabTaken as error:
+                # The link is as it was: nothing is to be verified.
+                self.seen, self.says = False, error.found
+                self._verified(self.name, False)
+                continue
             except LabError as error:
                 self.seen, self.says = False, error.found
             self.watch.changed()

@@ -17,7 +17,7 @@ from replication_lab.model.live.view import ActOnNode
 from replication_lab.replication import received
 from replication_lab.replication.abilities import TakesOver
 from replication_lab.replication.kind import Nodes
-from replication_lab.world import at_once
+from replication_lab.world import at_once, clock, lock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 
@@ -53,7 +53,8 @@ class NodeControl:
     def _done(self, action: str, asked: ActOnNode) -> None:
         self._changed(self.name, action, False)
         try:
-            proofs = self._proofs(action, asked)
+            with lock.lab_held(self._lab.name, "lab live"):
+                proofs = self._proofs(action, asked)
             wrong = [proof.doubt for proof in proofs if proof.doubt]
             self.says = "; ".join(wrong or [f"{proof.what}: {proof.found}" for proof in proofs])
             self.seen = not wrong
@@ -106,8 +107,16 @@ class NodeControl:
             partial(self._disks[name].limit, limits) for name, limits in self._had.items()
         ]
         if self._undo:
-            undo.append(partial(nodes.act, self._lab.another(), self._undo, [self.name]))
+            undo.append(partial(clock.wait_until, self._undone, f"{self._lab.name} to be free", END_SECONDS))
         at_once.of_each(lambda act: act(), undo)
+
+    def _undone(self) -> bool:
+        """Undo the last action; return False if another command changes the lab now."""
+        try:
+            nodes.act(self._lab.another(), self._undo, [self.name])
+        except lock.LabTaken:
+            return False
+        return True
 
 
 def _changed(limits: Limits, changes: Mapping[str, int]) -> Limits:

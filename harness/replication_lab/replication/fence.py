@@ -13,8 +13,8 @@ FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
 FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
 # Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
 ROLE = "/etc/mysql/role"
-# `SET GLOBAL read_only` waits for commits. The server gives up after LOCK_SECONDS; if it is frozen, the lab does after
-# ANSWER_SECONDS.
+# `SET GLOBAL read_only` waits for commits. The server gives up after LOCK_SECONDS; if it is frozen or slow, the lab
+# does, ANSWER_SECONDS after it began to connect.
 LOCK_SECONDS, ANSWER_SECONDS = 1, 2
 # How long to wait for a killed server to answer again: its transactions are compared with those of the new source.
 RESTART_SECONDS = 60

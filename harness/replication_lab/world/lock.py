@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -14,6 +15,14 @@ from replication_lab.world.files import open_private, private_folder
 FOLDER = places.KEPT / "locks"
 # What is held until the process ends.
 _kept = ExitStack()
+# The locks of labs that this process holds, each with the number of blocks that share it: flock keeps two descriptors
+# of one process apart as if they were two processes.
+_labs: dict[str, tuple[ExitStack, int]] = {}
+_counting = threading.Lock()
+
+
+class LabTaken(LabError):
+    """Another command starts, changes or removes the lab."""
 
 
 @contextmanager
@@ -79,11 +88,30 @@ def lab_if_free(name: str, doing: str) -> Iterator[str | None]:
 
 @contextmanager
 def lab_held(name: str, doing: str) -> Iterator[None]:
-    """Hold the name of a lab within the block; raise LabError, with the command that holds it, if it is taken."""
-    with lab_if_free(name, doing) as by:
-        if by:
-            raise LabError(f"{name} is in use by {by}", "that command to finish", "./lab status")
+    """Hold the name of a lab within the block; raise LabTaken, with the command, if another process holds it.
+
+    Blocks of this process, in each other or in several threads, share the lock until the last one ends.
+    """
+    with _counting:
+        held, blocks = _labs.get(name) or (_taken(name, doing), 0)
+        _labs[name] = held, blocks + 1
+    try:
         yield
+    finally:
+        with _counting:
+            held, blocks = _labs.pop(name)
+            if blocks > 1:
+                _labs[name] = held, blocks - 1
+            else:
+                held.close()
+
+
+def _taken(name: str, doing: str) -> ExitStack:
+    """Return what holds the name of a lab until it is closed."""
+    with ExitStack() as held:
+        if by := held.enter_context(lab_if_free(name, doing)):
+            raise LabTaken(f"{name} is in use by {by}", "that command to finish", "./lab status")
+        return held.pop_all()
 
 
 @cache

@@ -41,6 +41,7 @@ class Server:
         self.name, self.address, self.dialect = name, address, dialect
         self.passwords, self._user, self._encrypted = passwords, user, encrypted
         self._answer_seconds: float = ANSWER_SECONDS
+        self._until: float | None = None
         self._connection: tls.TlsConnection | None = None
         self._answered = 0.0
         self._lock = threading.RLock()
@@ -50,18 +51,22 @@ class Server:
         address: tuple[str, int] | None = None,
         database: str | None = None,
         answer_seconds: float = ANSWER_SECONDS,
+        until: float | None = None,
     ) -> tls.TlsConnection:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
-            return self._connected(host, port, database, answer_seconds)
+            return self._connected(host, port, database, answer_seconds, until)
         except (pymysql.err.MySQLError, OSError) as error:
             raise LabError(
                 f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
             ) from error
 
-    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> tls.TlsConnection:
+    def _connected(
+        self, host: str, port: int, database: str | None, answer_seconds: float, until: float | None
+    ) -> tls.TlsConnection:
         return tls.TlsConnection(
+            until=until,
             host=host,
             port=port,
             user=self._user,
@@ -92,9 +97,9 @@ class Server:
         return self.at(self.address)
 
     def within(self, seconds: float) -> "Server":
-        """Return the same server with a connection of its own, on which each answer has to come within this time."""
+        """Return the same server with a connection of its own; all answers have to come within this time from now."""
         other = self.another()
-        other._answer_seconds = seconds
+        other._answer_seconds, other._until = seconds, time.monotonic() + seconds
         return other
 
     def close(self) -> None:
@@ -137,7 +142,8 @@ class Server:
             if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
                 self.close()
         if self._connection is None:
-            self._connection = self.connect(answer_seconds=self._answer_seconds)
+            seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
+            self._connection = self.connect(answer_seconds=seconds, until=self._until)
         return self._connection
 
     def value(self, sql: str) -> Any:
