@@ -159,3 +159,16 @@ def test_a_relay_that_was_read_only_before_stays_so_when_a_failover_is_refused(r
     refused(failover.failover, chain, "leaf")
 
     assert chain.nodes["relay"].read_only
+
+
+def test_a_fenced_source_that_does_not_come_back_is_said_not_to_serve(lab, monkeypatch):
+    """The engine refuses to start it: it is fenced all the same, and nothing untrue is said."""
+
+    def refuse(self, node):
+        raise LabError(f"the engine cannot start {node}", "an engine that starts it")
+
+    lab.nodes["source"].waits = True
+    monkeypatch.setattr(type(lab), "start_again", refuse)
+    fenced = failover.failover(lab, "near").fenced
+
+    assert "it was killed, and does not serve again (the engine cannot start source)" in fenced

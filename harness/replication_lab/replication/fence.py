@@ -1,7 +1,7 @@
 """The fence of a failover: make the old source refuse writes within seconds, even if it is frozen or commits wait."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError
@@ -51,8 +51,7 @@ class Fence:
         why = "was frozen" if status == "paused" else self._refused()
         if why:
             before_restart()
-            self._restart()
-            self.said = f"{self.node} {why}: it was killed and starts again as read-only"
+            self.said = f"{self.node} {why}: {self._restart()}"
         else:
             self.said = f"{self.node} is read-only"
 
@@ -63,29 +62,31 @@ class Fence:
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""
-        server = self.lab.node(self.node).server().within(ANSWER_SECONDS)
-        try:
-            self._took_writes = server.settings("read_only") == {"read_only": "OFF"}
-            server.execute(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
-        except LabError:
-            return "did not answer"
-        try:
-            server.set_global(read_only=1)
-        except LabError:
-            return "had commits or locks that waited"
-        finally:
-            server.close()
+        with closing(self.lab.node(self.node).server().within(ANSWER_SECONDS)) as server:
+            try:
+                self._took_writes = server.settings("read_only") == {"read_only": "OFF"}
+                server.execute(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+            except LabError:
+                return "did not answer"
+            try:
+                server.set_global(read_only=1)
+            except LabError:
+                return "had commits or locks that waited"
         return ""
 
-    def _restart(self) -> None:
+    def _restart(self) -> str:
+        """Kill the server and start it again; return in words what became of it."""
         node = self.lab.node(self.node)
         node.kill()
-        with suppress(LabError):
+        try:
             try:
                 clock.wait_until(lambda: node.state()[0] == "exited", f"the end of {self.node}", RESTART_SECONDS)
             finally:
                 node.start_again()
             clock.wait_until(self.lab.node(self.node).answers, f"{self.node} to answer", RESTART_SECONDS, every=0.1)
+        except LabError as error:
+            return f"it was killed, and does not serve again ({error.found}); when it starts, it is read-only"
+        return "it was killed and starts again as read-only"
 
     def undo(self) -> None:
         """Let the server accept writes again, if it did before."""
