@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,13 +222,6 @@ def test_an_error_is_three_lines(lab):
 
     assert found.startswith("error: unknown toxic 'reseet'")
     assert expected.startswith("expected: one of ") and next_.startswith("next: ./lab")
-
-
-def test_errors_are_printed_in_one_place():
-    """So that all of them look alike, and none obeys what is written in it."""
-    found = [path.name for path in sorted(Path(cli.__file__).parent.glob("*.py")) if "error:[/]" in path.read_text()]
-
-    assert found == ["console.py"]
 
 
 def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
