@@ -223,6 +223,11 @@ def test_one_name_is_one_class():
     assert not [f"{name} in {path}" for name, path in found if many[name] > 1]
 
 
+def test_errors_are_printed_in_one_place():
+    """So that all of them look alike, and none obeys what is written in it."""
+    assert [path.name for path in MODULES if "error:[/]" in path.read_text()] == ["console.py"]
+
+
 def test_no_file_is_too_long_to_be_read_at_once():
     """At most 400 lines in each, tests included: a longer one is split by subject."""
     lines = {path: path.read_text().count("\n") for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))}
