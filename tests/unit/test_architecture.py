@@ -203,13 +203,6 @@ def test_a_test_that_says_nothing_is_found(text, silent):
     assert silent_tests(text) == silent
 
 
-def test_errors_are_printed_in_one_place():
-    """So that all of them look alike, and none obeys what is written in it."""
-    found = [path.name for path in sorted((ROOT / PACKAGE / "cli").glob("*.py")) if "error:[/]" in path.read_text()]
-
-    assert found == ["console.py"]
-
-
 def test_one_name_is_one_class():
     """A class of the package has a name of its own, so that a name says which one is meant."""
     found = [
