@@ -5,9 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 from docker.errors import APIError, DockerException, NotFound
-from replication_lab.world.docker import attachments, removal
+from replication_lab.world import lab_files
+from replication_lab.world.docker import attachments, leftovers, removal
+from replication_lab.world.docker import engine as docker_engine
 
-from tests.fakes.docker_engine import Holding
+from tests.fakes.docker_engine import Holding, Thing
+from tests.fakes.owners import dead
 
 
 @pytest.fixture
@@ -64,3 +67,21 @@ def test_what_the_lab_added_to_a_project_is_waited_for_too(a_container, monkeypa
     attachments.remove_added("shop")
 
     assert left == []
+
+
+def test_a_container_that_comes_while_a_lab_is_removed_is_removed_too(monkeypatch, tmp_path):
+    """The engine goes on to create what an interrupted `docker compose` had asked for."""
+    things = [Thing("lab-x", dead())]
+    late = Thing("lab-x", dead(), "replica")
+
+    def between():
+        if things[0].removed and late not in things:
+            things.append(late)
+
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(docker_engine, "client", lambda: Holding(things, between=between))
+    first_remove = things[0].remove
+    things[0].remove = lambda **options: (first_remove(**options), between())
+    leftovers.remove("lab-x")
+
+    assert late in things and late.removed

@@ -11,7 +11,7 @@ from replication_lab.model.core import command
 from replication_lab.model.core.visible import visible
 
 # Errors of a write without a reader: the other end of the pipe, or the terminal, is closed.
-NOBODY = (errno.EPIPE, errno.EIO)
+WITHOUT_READER = (errno.EPIPE, errno.EIO)
 
 
 class Unwritable(Exception):
@@ -20,7 +20,7 @@ class Unwritable(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(error.strerror)
         self.reason = str(error.strerror)
-        self.is_unread = error.errno in NOBODY
+        self.is_unread = error.errno in WITHOUT_READER
 
 
 class Output:
@@ -74,7 +74,7 @@ class Visible:
 
 
 class Remarks(Output):
-    """Standard error. Without a reader its text is dropped: progress that nobody sees must not stop a cleanup."""
+    """Standard error. Without a reader its text is dropped, so that a closed terminal does not stop a cleanup."""
 
     def _tell(self, _: Unwritable | None) -> None:
         pass

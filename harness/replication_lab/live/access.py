@@ -42,7 +42,7 @@ class Access:
     def admit(self, session: str, token: str) -> bool:
         """Return whether the session is known, or begins with this token, which is then used up.
 
-        A token that is too old lets nobody in; it is replaced by a new one, which `renewed` gets.
+        A token that has expired is refused and replaced by a new one, which is passed to `renewed`.
         """
         if self.knows(session):
             return True

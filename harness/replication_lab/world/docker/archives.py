@@ -1,8 +1,8 @@
 """Archives of images in a folder that a pipeline can cache: one file for each image, and a list with their digests.
 
-Whoever can write to such a cache must not replace other images. So an archive is verified before the engine gets any of
-it, and the engine gets it under a name that nothing else uses. The digest of the list, kept elsewhere, proves the
-contents as well.
+A user or job that can write to such a cache must not replace other images. So an archive is verified before the engine
+gets any of it, and the engine gets it under a name that nothing else uses. The digest of the list, kept elsewhere,
+proves the contents as well.
 """
 
 import hashlib

@@ -55,7 +55,7 @@ def _cause(error: BaseException) -> object:
 
 
 def explained(error: BaseException) -> LabError | None:
-    """Return what a user is told for an error of the engine that nothing handled; None for a defect of the lab."""
+    """Return the LabError for an unhandled error of the engine; None if the error is a defect of the lab."""
     if isinstance(error, APIError) and error.is_server_error():
         return LabError(
             f"the Docker engine failed: {error.explanation or error}", "a request that succeeds", "./lab doctor"

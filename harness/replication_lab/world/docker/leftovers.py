@@ -16,16 +16,17 @@ from replication_lab.world.docker import engine as docker_engine
 ATTACHED = "the attachment of "
 # The containers of emulated disks, in the order of their removal.
 PARTS = ("array", "disk")
+# How often a project's containers are listed and removed, at most.
+LOOKS = 5
 
 
 def remove(project: str) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
     client = docker_engine.client()
-    # A server has to release its file system first, then the array its disks; the disks themselves need no order.
-    containers = sorted(labels.containers(project), key=_place)
-    for _, part in groupby(containers, _place):
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(removal.remove_container, part))
+    # While containers are removed, the engine may still create what an interrupted `docker compose` had asked for.
+    for _ in range(LOOKS):
+        if not _remove_containers(project):
+            break
     only = {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
     for network in client.networks.list(filters=only):
         removal.unless_gone(network, "remove")
@@ -33,6 +34,16 @@ def remove(project: str) -> None:
         removal.remove_volume(volume)
     if not attachments.is_elsewhere(project):
         lab_files.remove(project)
+
+
+def _remove_containers(project: str) -> bool:
+    """Remove the containers that a project has now; return whether it had any."""
+    # A server has to release its file system first, then the array its disks; the disks themselves need no order.
+    containers = sorted(labels.containers(project), key=_place)
+    for _, part in groupby(containers, _place):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(removal.remove_container, part))
+    return bool(containers)
 
 
 def _place(container: Container) -> int:

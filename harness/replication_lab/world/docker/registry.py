@@ -1,8 +1,8 @@
 """The user's own image registry: fetch images built before from it, and publish them there.
 
 An image's tag in the registry has the digest of its recipe and its processor, so an image of another recipe or for
-another processor is never taken for the one that is needed. Whoever can push there can still put another image under
-the tag. With a file of digests, as `lab images build --push` prints them, only those images are pulled.
+another processor is never taken for the one that is needed. An account that can push there can still put another image
+under the tag. With a file of digests, as `lab images build --push` prints them, only those images are pulled.
 """
 
 import os

@@ -42,7 +42,7 @@ class BinaryLog:
                 self.server.execute(statement)
                 break
             except LabError as error:
-                # The two spellings of different versions: the other one only if this one is unknown, and did nothing.
+                # Versions spell it differently. After a syntax error nothing was done, so the other spelling is safe.
                 if number == len(self.server.dialect.reset) or code_of(error.__cause__) != SYNTAX_ERROR:
                     raise
         self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.reset_gtids_to))

@@ -31,8 +31,8 @@ class TlsConnection(pymysql.Connection):
     PyMySQL itself makes a context for each connection and reads all certificate authorities of the machine into it:
     45 ms of CPU for a connection that verifies nothing.
 
-    `until` is the time, by `time.monotonic`, at which it stops to wait for an answer; PyMySQL's own limit begins anew
-    with each part of an answer.
+    `until` is a deadline for all answers, by `time.monotonic`. PyMySQL's own limit starts again with each part of an
+    answer.
     """
 
     _sock: socket.socket
