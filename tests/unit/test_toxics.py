@@ -162,9 +162,9 @@ class AdjustedLink(FakeLink):
         return sum(body["attributes"]["latency"] for body in self.toxics()) + (self.over if self.toxics() else 0)
 
 
-@pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {40, 42}), (-2.0, {42, 45}), (0.3, {42, 43})])
+@pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {41}), (-2.0, {43, 44}), (0.3, {42, 43})])
 def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
-    """The slower stream takes the correction, up or down; the realised round trip is within 0.5 ms of it."""
+    """Both streams share the correction, up or down; the realised round trip is within 0.5 ms of it."""
     link = AdjustedLink("link")
     link.over = over
     result = calibrated(link, latency(42, 43), FakeRoundTrip(link))
@@ -172,6 +172,25 @@ def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
     assert {body.attributes["latency"] for body in result.bodies} == latencies
     assert abs(link.round_trip_ms() - 85) <= 0.5
     assert link.additions <= 2 * 2, "a single correction is enough for a steady error"
+
+
+def test_asking_on_one_link_and_answering_on_another_takes_the_same_round_trip(latency):
+    """Members of a group do: were one direction alone corrected, such a trip would be twice the correction shorter."""
+    link = AdjustedLink("link")
+    link.over = 5.0
+    there, back = (body.attributes["latency"] for body in calibrated(link, latency(42, 43), FakeRoundTrip(link)).bodies)
+
+    assert abs(2 * there - (there + back)) <= 1
+
+
+def test_a_correction_keeps_the_proportion_of_a_link_that_is_slower_one_way(latency):
+    link = AdjustedLink("link")
+    link.over = 3.0
+
+    assert [body.attributes["latency"] for body in calibrated(link, latency(20, 80), FakeRoundTrip(link)).bodies] == [
+        19,
+        78,
+    ]
 
 
 def test_what_the_proxys_timers_usually_add_needs_no_second_measurement(latency):

@@ -180,13 +180,14 @@ def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float) ->
     """Return the toxic with its latency corrected by the measured round trip; the same toxic if it is close enough.
 
     It is shortened at most by the link's own round trip, `bare_ms`, plus the delay of the proxy's timers. Correcting
-    the delay of a busy machine would make the link too fast as soon as the machine is quiet again.
+    the delay of a busy machine would make the link too fast as soon as the machine is quiet again. Both directions are
+    corrected: members of a group ask and answer each other on two links, so the same direction of both counts.
     """
     most = int(toxic.round_trip_ms - asked.round_trip_ms + bare_ms + ADDED_MS)
     over = min(round(found_ms - asked.round_trip_ms), most)
     if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
         return toxic
-    return _shortened(toxic, over, _slowest(asked).name)
+    return _with_round_trip(toxic, asked, max(0, toxic.round_trip_ms - over))
 
 
 def _widened(toxic: Toxic, share: float) -> Toxic:
@@ -200,15 +201,15 @@ def _widened(toxic: Toxic, share: float) -> Toxic:
     )
 
 
-def _slowest(toxic: Toxic) -> ToxicBody:
-    return max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
-
-
-def _shortened(toxic: Toxic, over_ms: int, name: str) -> Toxic:
-    """Return the toxic with the latency of this body reduced by `over_ms` (or raised, if negative)."""
-    body = next(body for body in toxic.bodies if body.name == name)
-    shorter = replace_attributes(body, latency=max(0, int(body.attributes["latency"]) - over_ms))
-    return replace(toxic, bodies=tuple(shorter if one is body else one for one in toxic.bodies))
+def _with_round_trip(toxic: Toxic, asked: Toxic, trip_ms: int) -> Toxic:
+    """Return the toxic with latencies that add up to `trip_ms`, in the proportion that was asked for."""
+    bodies, given, counted = list(toxic.bodies), 0, 0
+    for place, wanted in enumerate(asked.bodies):
+        if wanted.type == "latency":
+            counted += int(wanted.attributes["latency"])
+            until = round(trip_ms * counted / asked.round_trip_ms)
+            bodies[place], given = replace_attributes(bodies[place], latency=until - given), until
+    return replace(toxic, bodies=tuple(bodies))
 
 
 def replace_attributes(body: ToxicBody, **attributes: int) -> ToxicBody:
