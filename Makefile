@@ -10,7 +10,7 @@ UNIT = $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
 # folder and what to leave out: pytest looks through the whole folder again for each file that it is given.
 SHORT = $(UNIT) tests/unit -m "not whole"
 # Adjacent tests run in one process and share costly fixtures.
-WHOLE = $(UNIT) tests/unit -m whole -n auto --dist worksteal
+WHOLE = $(UNIT) tests/unit tests/meta -m whole -n auto --dist worksteal
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
@@ -42,7 +42,7 @@ test: .venv/installed.txt  ## run unit tests, images, labs and claims, without t
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: .venv/developing.txt  ## run every test on every engine, also those marked long, and the claims that `make test` judges
-	@$(UNIT) tests/unit -n auto --dist worksteal --lab-engine all
+	@$(UNIT) tests/unit tests/meta -n auto --dist worksteal --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab $(ALONE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/claims --durations=20
@@ -76,7 +76,7 @@ figures: .venv/developing.txt  ## write the tables and outputs of the docs that 
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
 
 texts: .venv/developing.txt  ## write again what is copied from the code: the table of faults in the docs, their schemas, tests/snapshots
-	@for each in fault_table schemas unit.test_english; do PYTHONPATH=harness $(PYTHON) -m tests.$$each || exit; done
+	@for each in fault_table schemas meta.test_english; do PYTHONPATH=harness $(PYTHON) -m tests.$$each || exit; done
 
 pictures: .venv/developing.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
 	@$(PYTHON) -m pytest tests/lab/test_live_browser.py --lab-engine all --pictures

@@ -88,7 +88,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def _place(path):
     name = path.stem.removeprefix("test_")
-    return LONGEST.index(name) if name in LONGEST and path.parent.name != "unit" else len(LONGEST)
+    return LONGEST.index(name) if name in LONGEST and path.parent.name not in ("unit", "meta") else len(LONGEST)
 
 
 def pytest_xdist_make_scheduler(config, log):

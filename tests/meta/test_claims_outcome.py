@@ -20,7 +20,6 @@ def test_claim(comes_out, word):
         verdict=verdict, changed=word == "changed", sentence="it is so", expected="REFUTED", reason="too few rounds"
     ))
 """
-pytestmark = pytest.mark.whole
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from replication_lab.runner import rounds
 
 from tests.recipes.page import PAGE, make_files, recipes, shortened
 
-pytestmark = pytest.mark.whole
 EVERY = recipes()
 
 

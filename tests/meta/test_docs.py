@@ -13,7 +13,6 @@ import pytest
 from replication_lab import cli
 from replication_lab.world import catalogue
 
-pytestmark = pytest.mark.whole
 HELP = ["-h", "--help"]
 DEFERRED: dict[str, Any] = cli.cli.commands
 ROOT = catalogue.ROOT

@@ -12,8 +12,6 @@ from tests import cpu_speed, kept
 from tests.bench.figure import figure
 from tests.lab import ten_minutes
 
-pytestmark = pytest.mark.whole
-
 
 def test_every_marked_part_is_found():
     """A marker without a block or a table behind it would keep an old figure."""

@@ -8,8 +8,6 @@ from replication_lab.world import catalogue
 
 from tests.unit import change_point_simulation, simulation
 
-pytestmark = pytest.mark.whole
-
 PLANS = [Plan(3, 8), Plan(3, 12)]
 QUICK = [*(partial(simulation.speeds, plan) for plan in PLANS), partial(simulation.slopes, PLANS[0])]
 # Bootstraps resample each of a thousand runs a thousand times.

@@ -30,7 +30,6 @@ def test_the_documented_schema_is_the_one_of_the_type(name):
     assert (schemas.DOCS / f"{name}.schema.json").read_bytes() == schemas.text(name), f"write it again: {RENEW}"
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", schemas.SCHEMAS)
 def test_every_shipped_file_fits_its_schema(name):
     """All of each kind."""

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from replication_lab.world import catalogue
 
-pytestmark = pytest.mark.whole
 ROOT = catalogue.ROOT
 MODULES = sorted((ROOT / "harness").rglob("*.py"))
 PACKAGE = "harness/replication_lab"

@@ -13,9 +13,7 @@ from replication_lab.world.docker import engine
 from tests.pages import commands
 from tests.records import golden
 
-pytestmark = pytest.mark.whole
-
-# The commands of adding.md need what the page builds: tests/unit/test_adding.py and tests/lab/test_adding.py.
+# The commands of adding.md need what the page builds: tests/meta/test_adding.py and tests/lab/test_adding.py.
 TYPED = sorted({line for page, line in commands.of_lab() if page != "adding.md"})
 # Those that write a file which another command reads.
 SAVED = [line for line in TYPED if " --save " in line]

@@ -86,3 +86,10 @@ def test_each_file_of_unit_tests_is_in_one_of_the_two_processes():
 
     assert first and second
     assert sorted(first + second) == sorted(folder.glob("test_*.py"))
+
+
+def test_make_test_runs_the_tests_of_the_repository_once():
+    """They are not among the short unit tests; the line that runs the others names their folder."""
+    lines = re.findall(r"^(\w+) = .*tests/meta.*$", (catalogue.ROOT / "Makefile").read_text(), re.M)
+
+    assert lines == ["WHOLE"]

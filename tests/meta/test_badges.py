@@ -10,7 +10,6 @@ from replication_lab.world.catalogue import ROOT
 
 from tests import badges, kept
 
-pytestmark = pytest.mark.whole
 NAMES = sorted(path.name for path in badges.FOLDER.glob("badge-*"))
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests import figures
 
-pytestmark = pytest.mark.whole
 DRAWN = figures.figures()
 
 

@@ -12,10 +12,9 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.model.lab.topology import LOADER
 
-from tests.unit import user_texts
-from tests.unit.user_texts import COMMANDS
+from tests.meta import user_texts
+from tests.meta.user_texts import COMMANDS
 
-pytestmark = pytest.mark.whole
 FORBIDDEN = Path(__file__).with_name("forbidden_words.yaml")
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 RENEW = "make texts"
@@ -48,7 +47,7 @@ def found_in(text: str) -> list[str]:
 
 
 def test_no_text_for_users_contains_a_forbidden_word():
-    """tests/unit/forbidden_words.yaml lists them with what to write in their place."""
+    """tests/meta/forbidden_words.yaml lists them with what to write in their place."""
     wrong = {
         f"{where}: {text!r}: {found}"
         for texts in SOURCES.values()
