@@ -75,8 +75,8 @@ drills: .venv/installed.txt  ## run every drill of every topology, into runs/
 figures: .venv/developing.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
 
-texts: .venv/developing.txt  ## write again what is copied from the code: the table of faults in the docs, their schemas, tests/snapshots
-	@for each in fault_table schemas meta.test_english; do PYTHONPATH=harness $(PYTHON) -m tests.$$each || exit; done
+texts: .venv/developing.txt  ## write again what is copied from the code: parts of the docs, their schemas, tests/snapshots
+	@for each in made_parts schemas meta.test_english; do PYTHONPATH=harness $(PYTHON) -m tests.$$each || exit; done
 
 pictures: .venv/developing.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
 	@$(PYTHON) -m pytest tests/lab/test_live_browser.py --lab-engine all --pictures
