@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -115,7 +114,8 @@ class Node:
         pass
 
 
-def let_nodes_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def nodes_answer(monkeypatch):
     """Have replication, semi-sync and binary logs ask such nodes."""
     same = ("received", "backlog", "progress", "end_replication", "forget", "follow", "resume", "wait_for")
     others = {"status": "replication", "settled": "backlog"}
@@ -190,9 +190,10 @@ class Standing(LabOfNames):
         self.files[node, path] = content
 
 
-def standing_lab(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Standing:
+@pytest.fixture
+def lab(monkeypatch, tmp_path):
     """Return a source, a far and a near replica; every wait ends at once."""
-    monkeypatch.setattr(lab_files, "FOLDER", folder)
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     monkeypatch.setattr(clock, "wait_while_changing", lambda look, *_: look())
 
     def wait_until(condition, what, seconds, every=0.05, hint=""):

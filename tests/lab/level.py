@@ -61,6 +61,21 @@ class Labs:
             self._labs.clear()
 
 
+@pytest.fixture(scope="module")
+def labs(new_lab):
+    """Give labs that are kept."""
+    found = Labs(new_lab)
+    yield found
+    found.down()
+
+
+@pytest.fixture
+def lab(labs, request, monkeypatch):
+    """Yield a lab whose replicas are level."""
+    with labs.lab(*request.param, monkeypatch) as found:
+        yield found
+
+
 def repair(lab):
     assert set(failover.sources(lab)) == set(lab.topology.sources)
     assert not any(lab.link(link.name).toxics() for link in lab.topology.links)

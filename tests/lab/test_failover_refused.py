@@ -13,10 +13,10 @@ from replication_lab.world import catalogue, clock
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
+from tests.lab import level as level_fixtures
 from tests.lab.level import (
     CANDIDATES,
     OF_PAIRS,
-    Labs,
     candidate,
     count,
     kill_source,
@@ -35,20 +35,7 @@ EVERYWHERE = [
     param("async", "mysql-5.6"),
 ]
 
-
-@pytest.fixture(scope="module")
-def labs(new_lab):
-    """Give labs that are kept."""
-    found = Labs(new_lab)
-    yield found
-    found.down()
-
-
-@pytest.fixture
-def lab(labs, request, monkeypatch):
-    """Yield a lab whose replicas are level."""
-    with labs.lab(*request.param, monkeypatch) as found:
-        yield found
+labs, lab = level_fixtures.labs, level_fixtures.lab
 
 
 # --- the states of a replica's threads --------------------------------------------------------------------------------

@@ -11,22 +11,10 @@ from replication_lab.world import catalogue, clock
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
-from tests.lab.level import AT_ONCE, OF_PAIRS, Labs, count, level, param, refused, write
+from tests.lab import level as level_fixtures
+from tests.lab.level import AT_ONCE, OF_PAIRS, count, level, param, refused, write
 
-
-@pytest.fixture(scope="module")
-def labs(new_lab):
-    """Give labs that are kept."""
-    found = Labs(new_lab)
-    yield found
-    found.down()
-
-
-@pytest.fixture
-def lab(labs, request, monkeypatch):
-    """Yield a lab whose replicas are level."""
-    with labs.lab(*request.param, monkeypatch) as found:
-        yield found
+labs, lab = level_fixtures.labs, level_fixtures.lab
 
 
 class Writer(threading.Thread):

@@ -9,18 +9,10 @@ from replication_lab.replication import failover, fence
 from replication_lab.world import clock
 from rich.console import Console
 
-from tests.fakes.standing import Standing, let_nodes_answer, standing_lab
+from tests.fakes import standing
+from tests.fakes.standing import Standing
 
-
-@pytest.fixture(autouse=True)
-def nodes_answer(monkeypatch):
-    let_nodes_answer(monkeypatch)
-
-
-@pytest.fixture
-def lab(monkeypatch, tmp_path):
-    """Return a source, a far and a near replica; every wait ends at once."""
-    return standing_lab(monkeypatch, tmp_path)
+nodes_answer, lab = standing.nodes_answer, standing.lab
 
 
 def test_each_replica_is_found_with_its_source(lab):

@@ -16,19 +16,11 @@ from replication_lab.world.mysql.replica import Progress
 from replication_lab.world.mysql.server import Server
 from rich.console import Console
 
+from tests.fakes import standing
 from tests.fakes.connection import PASSWORDS, FakeConnection
-from tests.fakes.standing import Node, Standing, let_nodes_answer, standing_lab
+from tests.fakes.standing import Node, Standing
 
-
-@pytest.fixture(autouse=True)
-def nodes_answer(monkeypatch):
-    let_nodes_answer(monkeypatch)
-
-
-@pytest.fixture
-def lab(monkeypatch, tmp_path):
-    """Return a source, a far and a near replica; every wait ends at once."""
-    return standing_lab(monkeypatch, tmp_path)
+nodes_answer, lab = standing.nodes_answer, standing.lab
 
 
 def untouched(lab):
