@@ -1,5 +1,6 @@
 """Is every text that a user sees plain English, and is a change of the help seen in a diff?"""
 
+import ast
 import functools
 import inspect
 import re
@@ -67,43 +68,58 @@ def test_texts_of_every_kind_are_collected(source):
 @pytest.mark.parametrize(
     ("code", "found"),
     [
-        ('raise LabError(f"{node} is frozen", "a running machine")', ["{node} is frozen; expected: a running machine"]),
-        ('Proof("it runs", f"{what} ends", ok, expected=state)', ["it runs: expected {state}, found {what} ends"]),
-        ('Proof("it runs", found, ok)', ["it runs: {found}"]),
-        ('clock.wait_until(ended, f"{node} to exit", 30)', ["timed out waiting for {node} to exit"]),
+        ('raise LabError(f"{node} is frozen", "a running machine")', ["{…} is frozen; expected: a running machine"]),
+        ('LabError(said, "a node", "start it" if one else each)', ["{…}; expected: a node; next: {…} start it"]),
+        ('Proof("it runs", f"{what} ends", ok, expected=state)', ["it runs: expected {…}, found {…} ends"]),
+        ('Proof("it runs", found, ok)', ["it runs: {…}"]),
+        ('clock.wait_until(ended, f"{node} to exit", 30)', ["timed out waiting for {…} to exit"]),
         (
-            'def words(self):\n    """Return it."""\n    return "no " f"toxic on {self.link}"',
-            ["no toxic on {self.link}"],
+            'wait_until(lambda: tell("not yet"), "its end", hint="look")',
+            ["timed out waiting for its end; next: look", "not yet"],
         ),
-        ('KEY, SQL = "name", "SELECT a FROM b"', []),
-        ('f"{node} of {lab} is {state}", f"{a_name and another}"', ["{node} of {lab} is {state}"]),
-        ('re.match("line (x) of it", "the port" in said and "the log")', []),
+        ('def words(self):\n    """Return it."""\n    return "no " f"toxic on {self.link}"', ["no toxic on {…}"]),
+        ('HEAD = "lost", f"{count} rows"', ["lost", "{…} rows"]),
+        ('f"{node} of {lab} is {state}", f"{a_name and another}"', ["{…} of {…} is {…}"]),
+        ("""f"{'a node' if one else ', '.join(names) or 'none'} is late" """, ["{…} a node none is late"]),
+        ('re.match("line (x) of it", "the port" in said and "the log")', ["the log"]),
+        ('re.sub("a pattern", "a text", said)', ["a text"]),
         ('plan["key with words"], said.startswith("model name")', []),
     ],
-    ids=["an error", "a proof", "a state", "a wait", "words", "for programs", "values", "searched for", "keys"],
+    ids=[
+        *("an error", "a choice", "a proof", "a state", "a wait", "a hint", "words", "single words", "values"),
+        *("texts in values", "searched for", "put in its place", "keys"),
+    ],
 )
 def test_a_text_is_collected_wherever_it_is_built(code, found):
-    """As one sentence; docstrings, single words, SQL, keys and what is searched for are not texts for users."""
+    """As one sentence; docstrings, keys and what is searched for are not texts for users."""
     assert list(user_texts.literals(code)) == found
 
 
-def test_every_entry_of_literals_that_are_no_messages_is_of_a_literal():
-    """One that no literal fits any more would hide a later message; each says why its literals are none."""
-    found = [text for path in user_texts.PACKAGE.rglob("*.py") for text, _ in user_texts.candidates(path.read_text())]
+def test_every_literal_that_is_no_message_is_in_the_package():
+    """One that is there no more would hide a later message."""
+    found = {node.value for path in user_texts.PACKAGE.rglob("*.py") for node in constants(path.read_text())}
 
-    assert all(why for _, why in user_texts.no_messages())
-    assert not [pattern for pattern, _ in user_texts.no_messages() if not any(map(pattern.search, found))]
+    assert set(user_texts.NO_MESSAGES) <= found
+
+
+def constants(code):
+    return [
+        node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def test_the_texts_of_a_script_are_collected():
-    """With {…} for each value; comments, classes and selectors are not texts for users."""
+    """With {…} for each value; comments are not texts for users."""
     script = """
 // a comment, with "a text"
 h("p", { class: "small text" }, `${node.name} is now ${role ? `the ${role}` : "in standby"}`, "it's written here");
 const found = document.querySelector("table.filtered tr");  /* and `another` */
 """
 
-    assert user_texts.scripted(script)[0] == ["p", "the {…}", "in standby", "{…} is now {…}", "it's written here"]
+    assert user_texts.scripted(script)[0] == [
+        *("p", "small text", "the {…}", "in standby", "{…} is now {…}", "it's written here"),
+        "table.filtered tr",
+    ]
 
 
 def test_the_end_of_each_text_of_a_script_is_found():

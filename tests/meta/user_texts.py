@@ -1,7 +1,8 @@
-"""Every text that a user sees, with the file that it comes from: help, messages, YAML sentences, templates, pages.
+"""Every text that a user sees, with the file that it comes from: help, messages, YAML, templates, pages, scripts.
 
-A message is any literal of the package that has two words, wherever it is built: an error's parts, a proof, a word of
-`lab status`, a reason, a label in a script. Docstrings, SQL, shell commands and names of classes are left out.
+A message may be any literal of the package, wherever it is built: an error's parts, a proof, a word of `lab status`, a
+reason, a heading, a label in a script. Only docstrings, keys and what is searched for are left out: a literal for
+programs does no harm here, because it has no word that is forbidden.
 """
 
 import ast
@@ -18,24 +19,12 @@ from replication_lab.model.lab.topology import LOADER
 from replication_lab.world import catalogue
 
 PACKAGE = Path(cli.__file__).parent.parent
-YAML_TEXTS = {"about", "says", "because", "lacks"}
 TWO_WORDS = re.compile(r"[a-z]{2,},? [a-z(]", re.I)
-# SQL, shell commands, client options and assignments: text for programs.
-FOR_PROGRAMS = re.compile(
-    r"^(SELECT|SHOW|SET|CREATE|INSERT|UPDATE|DELETE|ALTER|DROP|FLUSH|CHANGE|START|STOP|RESET|GRANT|KILL|LOCK|UNLOCK|COMMIT"
-    r"|ANALYZE|PURGE|XA|CALL|REPLACE|TRUNCATE|WITH|AND|WHERE|UNION|FROM|LIMIT|PRIMARY KEY) "
-    r"|^(if|while|until|for|trap|exec|sh|cat|echo|printf|mount|umount|test|command -v|pidof|sleep|dd|kill|drbdadm|pcs) "
-    r"|/dev/null|\$\(|; done|&& |\|\| |>&2|<svg|<path|<text |<line |<rect "
-)
-# What stands before a literal of a script that is a name for the browser: classes, selectors, headers, events.
-FOR_BROWSERS = re.compile(
-    r'(?:class: |"class", |Selector(?:All)?\(|FONT = |matchMedia\(|rootMargin: |from |throw new \w+\()$'
-)
-STYLE = re.compile(r"^says |system-ui|^use strict$")
+WORD = re.compile(r"[a-z]{2,}", re.I)
 # A comment, or a literal without a value that is put in; a template literal with values is read by `scripted`.
 SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`""", re.S)
-# Literals that have two words and are not messages, each with the reason.
-NO_MESSAGES = Path(__file__).with_name("no_messages.yaml")
+# Literals with a forbidden word that are no messages, each with the reason.
+NO_MESSAGES = {"gone": "the name of an event that the live page's script listens to"}
 # The parts of an error, of a proof and of a wait in the order of their arguments, and what is shown before each part.
 SHOWN_TOGETHER = {
     "LabError": (
@@ -43,8 +32,14 @@ SHOWN_TOGETHER = {
         {"found": "", "expected": "; expected: ", "next_step": "; next: "},
     ),
     "Proof": (("what", "found", "ok", "expected"), {"what": "", "expected": ": expected ", "found": ", found "}),
-    "wait_until": (("condition", "what"), {"what": "timed out waiting for "}),
+    "wait_until": (
+        ("condition", "what", "seconds", "every", "hint"),
+        {"what": "timed out waiting for ", "hint": "; next: "},
+    ),
 }
+# A comment of a shell's script, what it quotes, and a value that is put in there.
+SHELL_COMMENT, QUOTED = re.compile(r"(^|\s)#.*"), re.compile(r"\"((?:\\.|[^\"\\])*)\"|'([^']*)'")
+SHELL_VALUE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)+|\$\w+")
 SHOWN_ATTRIBUTES = {"title", "aria-label", "alt", "placeholder"}
 Texts = Iterator[tuple[str, str]]
 
@@ -78,50 +73,30 @@ def messages() -> tuple[tuple[str, str], ...]:
 
 
 def literals(code: str) -> Iterator[str]:
-    """Yield the texts of a module: adjacent parts and f-strings as one, with {…} where a value is put in."""
-    for text, words in candidates(code):
-        if TWO_WORDS.search(words) and not FOR_PROGRAMS.search(text) and not why_no_message(text):
+    """Yield the texts of a module as lines: adjacent parts and f-strings as one, with {…} where a value is put in."""
+    for node in sorted(built(ast.parse(code)), key=lambda each: (each.lineno, each.col_offset)):
+        text = " ".join(text_of(node).split())
+        if WORD.search(text) and text not in NO_MESSAGES:
             yield text
 
 
-@functools.cache
-def candidates(code: str) -> list[tuple[str, str]]:
-    """Return each literal of a module as one line, and the same without the code of its values."""
-    found = sorted(built(ast.parse(code)), key=lambda each: (each.lineno, each.col_offset))
-    return [(" ".join(text_of(node).split()), words_of(node)) for node in found]
-
-
-def why_no_message(text: str) -> str:
-    """Return why a literal with two words is not a message; an empty string if it is one."""
-    return next((why for pattern, why in no_messages() if pattern.search(text)), "")
-
-
-@functools.cache
-def no_messages() -> list[tuple[re.Pattern[str], str]]:
-    """Return what finds the literals that only look like messages, each with the reason."""
-    return [(re.compile(each["text"]), each["reason"]) for each in yaml.load(NO_MESSAGES.read_text(), LOADER)]
-
-
-def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.Constant]:
-    """Yield the texts below a node, without docstrings; inside an f-string only f-strings, since it has its parts.
-
-    An error or a proof is one text, as its parts are shown together.
-    """
+def built(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
+    """Yield the texts below a node, without docstrings; an error, a proof or a wait is one text, as it is shown."""
     for child in ast.iter_child_nodes(node):
         if is_searched_for(node, child):
             continue
         if isinstance(child, ast.Constant):
-            if isinstance(child.value, str) and not inside and not isinstance(node, ast.Expr):
+            if isinstance(child.value, str) and not isinstance(node, ast.Expr):
                 yield child
         elif isinstance(child, ast.JoinedStr):
             yield child
-            yield from built(child, inside=True)
-        elif isinstance(child, ast.Call) and called(child) in SHOWN_TOGETHER and not inside:
+        elif isinstance(child, ast.Call) and called(child) in SHOWN_TOGETHER:
             yield whole(child)
-            for part in (*child.args, *(keyword.value for keyword in child.keywords)):
-                yield from built(part, inside=isinstance(part, ast.JoinedStr))
+            shown = SHOWN_TOGETHER[called(child)][1]
+            for part in (part for name, part in parts_of(child).items() if name not in shown):
+                yield from built(ast.Expression(part))
         else:
-            yield from built(child, inside)
+            yield from built(child)
 
 
 def called(call: ast.Call) -> str:
@@ -129,10 +104,15 @@ def called(call: ast.Call) -> str:
     return getattr(call.func, "id", "") or getattr(call.func, "attr", "")
 
 
+def parts_of(call: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of such a call by their names."""
+    names = SHOWN_TOGETHER[called(call)][0]
+    return dict(zip(names, call.args, strict=False)) | {str(each.arg): each.value for each in call.keywords}
+
+
 def whole(call: ast.Call) -> ast.JoinedStr:
     """Return an error, a proof or a wait as one text, with a value that is put in for each part that is no literal."""
-    names, shown = SHOWN_TOGETHER[called(call)]
-    parts = dict(zip(names, call.args, strict=False)) | {str(each.arg): each.value for each in call.keywords}
+    shown, parts = SHOWN_TOGETHER[called(call)][1], parts_of(call)
     if "expected" not in parts:
         shown = shown | {name: ": " for name in ("found",) if shown.get(name)}
     values: list[ast.expr] = []
@@ -149,51 +129,41 @@ def whole(call: ast.Call) -> ast.JoinedStr:
 def is_searched_for(node: ast.AST, child: ast.AST) -> bool:
     """Return whether the child of a node is searched for in another text, or is a key: no user sees it.
 
-    That are the arguments of re.FUNCTION and of startswith, what stands before `in`, and what stands in brackets.
+    That is the first argument of re.FUNCTION and of startswith, what stands before `in`, and what stands in brackets.
     """
-    called = node.func if isinstance(node, ast.Call) else None
-    if isinstance(called, ast.Attribute) and child is not called:
-        return called.attr in ("startswith", "endswith") or getattr(called.value, "id", "") == "re"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        of_texts = node.func.attr in ("startswith", "endswith") or getattr(node.func.value, "id", "") == "re"
+        return of_texts and child is node.args[0]
     if isinstance(node, ast.Compare):
         return child is node.left and isinstance(node.ops[0], ast.In | ast.NotIn)
     return isinstance(node, ast.Subscript) and child is node.slice
 
 
-def text_of(node: ast.JoinedStr | ast.Constant) -> str:
-    """Return the text of a literal, with {EXPRESSION} for each value that an f-string puts in."""
+def text_of(node: ast.AST) -> str:
+    """Return the text of a literal, with {…} for each value that is put in, and the texts in the code of that value."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
-    return "".join(
-        f"{{{ast.unparse(part.value)}}}" if isinstance(part, ast.FormattedValue) else str(getattr(part, "value", ""))
-        for part in node.values
-    )
-
-
-def words_of(node: ast.AST) -> str:
-    """Return the text of a literal without the code of its values, but with the texts in that code."""
-    if isinstance(node, ast.Constant):
-        return " ".join(text_of(node).split())
-    found = [words_of(child) for child in ast.iter_child_nodes(node) if not is_searched_for(node, child)]
-    return " ".join(filter(None, found))
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(text_of, node.values))
+    assert isinstance(node, ast.FormattedValue)
+    inside = [text for each in built(ast.Expression(node.value)) if WORD.search(text := text_of(each))]
+    return " ".join(["{…}", *inside, ""]) if inside else "{…}"
 
 
 def yaml_texts() -> Texts:
-    """Yield what the YAML files of drills, experiments, engines, disks and their backends say in words."""
+    """Yield what the YAML files of drills, experiments, engines, disks and their backends say."""
     for path in sorted([*PACKAGE.rglob("*.yaml"), *catalogue.STORAGE.glob("*.yaml")]):
         where = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else catalogue.ROOT)
         for text in dict.fromkeys(texts_of(yaml.load(path.read_text(), LOADER))):
             yield str(where), text
 
 
-def texts_of(data: object, wanted: bool = False) -> Iterator[str]:
-    """Yield the values of the keys that are texts, at any depth."""
-    if isinstance(data, list):
-        for each in data:
-            yield from texts_of(each, wanted)
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            yield from texts_of(value, wanted or key in YAML_TEXTS)
-    elif wanted and isinstance(data, str):
+def texts_of(data: object) -> Iterator[str]:
+    """Yield the values that are texts, at any depth."""
+    if isinstance(data, list | dict):
+        for each in data.values() if isinstance(data, dict) else data:
+            yield from texts_of(each)
+    elif isinstance(data, str):
         yield " ".join(data.split())
 
 
@@ -224,7 +194,7 @@ def templates() -> Texts:
             tags = re.findall(r"\{[{%].*?[%}]\}", line)
             said = [
                 re.sub(r"<[^>]+>", " ", re.sub(r"\{\{.*?\}\}", "{…}", re.sub(r"\{%.*?%\}", "", line))),
-                *(text for tag in tags for text in re.findall(r'"([^"]*)"', tag) if TWO_WORDS.search(text)),
+                *(text for tag in tags for text in re.findall(r'"([^"]*)"', tag) if WORD.search(text)),
             ]
             for each in said:
                 if re.search(r"[a-z]{2,}", bare := " ".join(each.split()), re.I):
@@ -253,8 +223,7 @@ def pages() -> Texts:
         if path.suffix == ".html":
             texts = [text for text in map(str.strip, Shown(path.read_text()).texts) if text]
         elif path.suffix == ".js" and ".min." not in path.name:
-            literals_of = scripted(path.read_text())[0]
-            texts = [text for text in literals_of if TWO_WORDS.search(text) and not STYLE.search(text)]
+            texts = [text for text in scripted(path.read_text())[0] if WORD.search(text) and text not in NO_MESSAGES]
         else:
             continue
         yield from ((f"assets/{path.relative_to(assets)}", text) for text in texts)
@@ -269,12 +238,11 @@ def scripted(code: str, at: int = 0, closed_by: str = "") -> tuple[list[str], in
     depth = 0
     while at < len(code):
         if literal := SCRIPT.match(code, at):
-            shown = not FOR_BROWSERS.search(code[code.rfind("\n", 0, at) + 1 : at].lstrip())
             text, at = literal[0], literal.end()
             if text == "`":
                 text, inside, at = templated(code, at)
                 found += inside
-            if text[0] in "\"'`" and shown:
+            if text[0] in "\"'`":
                 found.append(text[1:-1])
             continue
         depth += (code[at] == "{") - (code[at] == "}")
@@ -296,6 +264,18 @@ def templated(code: str, at: int) -> tuple[str, list[str], int]:
     return f"{text}`", inside, at + 1
 
 
+def shell_scripts() -> Texts:
+    """Yield the sentences that the launcher, the pipeline's script and those of Compose files and images quote."""
+    paths = [catalogue.ROOT / "lab", catalogue.ROOT / "docs" / "ci" / "pipeline.sh"]
+    folders = (catalogue.COMPOSE, catalogue.IMAGES)
+    for path in (*paths, *(path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())):
+        code = path.read_text()
+        for line in code.splitlines() if re.match(r"#!.*sh\b", code) else ():
+            for pair in QUOTED.findall(SHELL_COMMENT.sub("", line)):
+                if TWO_WORDS.search(text := SHELL_VALUE.sub("{…}", "".join(pair))):
+                    yield path.relative_to(catalogue.ROOT).as_posix(), text
+
+
 ALL = {
     "Messages": messages,
     "Templates of reports": templates,
@@ -303,4 +283,5 @@ ALL = {
     "Claims": claims,
     "Topologies, toxics and faults": descriptions,
     "YAML files": yaml_texts,
+    "Shell scripts": shell_scripts,
 }

@@ -101,7 +101,7 @@ def _pages() -> Environment:
         "forest": forest_rows,
         "strips": strips,
         "timelines": timelines,
-        "told": drill_text.paragraph,
+        "paragraph": drill_text.paragraph,
         "wording": wording,
         "ledger_csv": ledger_csv,
         "styles": "\n".join(map(templates.asset, STYLES)),
