@@ -122,7 +122,7 @@ class FakeServer:
         return int(self.differs)
 
     @contextmanager
-    def session(self, database: str = "lab", answer_seconds: float = 60) -> Iterator[FakeSession]:
+    def session(self, answer_seconds: float = 60, database: str = "lab") -> Iterator[FakeSession]:
         session = FakeSession(self.lab, self.name)
         try:
             yield session

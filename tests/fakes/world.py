@@ -84,7 +84,7 @@ class FakeWorld:
         together: Iterable[Iterable[LabSpec]],
         tell: Callable[[str], None],
         command: str,
-        toxics: Collection[str] = (),
+        toxics: Collection[tuple[str, str]] = (),
     ) -> None:
         for spec in [spec for part in together for spec in part]:
             catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)
