@@ -16,7 +16,7 @@ from replication_lab.world.mysql.semisync import SemiSyncStatus
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource
-from tests.fakes.link import BARE, FakeEcho, FakeLink, varied
+from tests.fakes.link import BARE, FakeEcho, FakeLink, FakeProxies, varied
 from tests.fakes.programs import Programs
 from tests.fakes.server import FakeServer
 from tests.fakes.session import FakeRows
@@ -145,6 +145,7 @@ class FakeLab:
         }
         for link in self._links.values():
             link.answers = FakeEcho(link, world.clock)
+        self.toxiproxy = FakeProxies(topology)
         self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
         self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
         self.servers = {node.name: self._server(node.name) for node in topology.nodes}
@@ -201,6 +202,12 @@ class FakeLab:
 
     def node(self, name: str) -> FakeNode:
         return FakeNode(self, name)
+
+    def node_at(self, host: str) -> str:
+        return host
+
+    def states(self) -> dict[str, str]:
+        return {node.name: self.node(node.name).state()[0] for node in self.topology.nodes}
 
     def service(self, name: str) -> FakeNode:
         return FakeNode(self, name)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
 from replication_lab.probes.link_rate import LANES
 from replication_lab.world.echo import EchoConnection
@@ -137,6 +138,23 @@ class FakeLink:
 
     def shares(self, body: ToxicBody) -> bool:
         return body.name in self._bodies and self._bodies[body.name].type == LINK_RATE
+
+
+class FakeProxies:
+    """Toxiproxy with a topology's links, and those that are made."""
+
+    def __init__(self, topology: Topology):
+        self.known = {link.name: {"listen": f"[::]:{link.port}", "upstream": link.upstream} for link in topology.links}
+        self.toxics: list[tuple[str, str]] = []
+
+    def proxies(self) -> dict[str, dict[str, str]]:
+        return self.known
+
+    def create(self, name: str, listen: str, upstream: str) -> None:
+        self.known[name] = {"listen": listen, "upstream": upstream}
+
+    def add(self, proxy: str, body: ToxicBody) -> None:
+        self.toxics.append((proxy, body.name))
 
 
 class FakeEcho(EchoConnection):

@@ -13,6 +13,7 @@ from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Backlog, Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync
 
+from tests.fakes.link import FakeProxies
 from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 
@@ -124,23 +125,6 @@ def nodes_answer(monkeypatch):
     let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", reset_gtids_to="reset_gtids_to")
 
 
-class Proxies:
-    """Toxiproxy with a topology's links, and those that are made."""
-
-    def __init__(self, topology):
-        self.known = {link.name: {"listen": f"[::]:{link.port}", "upstream": link.upstream} for link in topology.links}
-        self.toxics = []
-
-    def proxies(self):
-        return self.known
-
-    def create(self, name, listen, upstream):
-        self.known[name] = {"listen": listen, "upstream": upstream}
-
-    def add(self, proxy, body):
-        self.toxics.append((proxy, body.name))
-
-
 class Standing(LabOfNames):
     """A lab of such nodes; all of them replicate."""
 
@@ -152,7 +136,7 @@ class Standing(LabOfNames):
         self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
         for name in set(self.nodes) - set(into):
             self.nodes[name].read_only = False
-        self.toxiproxy, self.files = Proxies(self.topology), {}
+        self.toxiproxy, self.files = FakeProxies(self.topology), {}
 
     def server(self, node):
         return self.nodes[node]

@@ -53,22 +53,46 @@ class QuietCut(SlowCondition):
     inject = recover = lambda _self: None
 
 
+class Unwatched:
+    """A link whose round trips nothing measures."""
+
+    round_trip_ms = None
+
+    def __init__(self, *_):
+        self.ticking = self
+
+    start = stop = changed = lambda _self: None
+
+
 @pytest.fixture
-def control(lab, monkeypatch):
-    """Return a link's control with its faults replaced, and a semaphore that is released at each change."""
+def made(lab, monkeypatch):
+    """Return a link's control, and semaphores that are released at each change and at each verification."""
+    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
+    monkeypatch.setattr(link_control, "LinkWatch", Unwatched)
+    changed, verified = threading.Semaphore(0), threading.Semaphore(0)
+    link = LinkControl(lab, lab.topology.link(LINK), lambda *_: changed.release(), lambda *_: verified.release())
+    yield link, changed, verified
+    link.stop()
+
+
+@pytest.fixture
+def slow(made, monkeypatch):
+    """Return the same with its faults replaced."""
     SlowCondition.go, SlowCondition.told, SlowCondition.made = threading.Event(), [], 0
     SlowCondition.proofs = [Proof("it acts", "200 ms", True)]
     monkeypatch.setattr(link_control, "LinkCondition", SlowCondition)
     monkeypatch.setattr(link_control, "Cut", QuietCut)
-    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
-    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
-    changed, verified = threading.Semaphore(0), threading.Semaphore(0)
-    made = LinkControl(lab, lab.topology.link(LINK), lambda *_: changed.release(), lambda *_: verified.release())
-    for thread in made._threads:
-        thread.start()
-    yield made, changed, verified
+    yield made
     SlowCondition.go.set()
-    made.stop()
+
+
+@pytest.fixture
+def control(slow):
+    """Return the same, started, after its first verification."""
+    link, _, verified = slow
+    link.start()
+    assert verified.acquire(timeout=WAIT)
+    return slow
 
 
 def test_of_a_sliders_steps_only_the_newest_counts(control):
@@ -129,12 +153,12 @@ def test_a_condition_without_a_proof_was_not_seen(control):
     assert link.view(carries=True).seen is False and "expected a proof" in link.view(carries=True).says
 
 
-def test_the_faults_of_a_link_are_made_once_whichever_thread_is_first(control):
+def test_the_faults_of_a_link_are_made_once_whichever_thread_is_first(slow):
     """A second one would take what the first one put there for what the link had."""
-    link, changed, verified = control
+    link, changed, verified = slow
     SlowCondition.go.set()
-    link._verify.set()
     link.ask("200ms")
+    link.start()
 
     assert changed.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
     assert SlowCondition.made == 1
@@ -154,38 +178,39 @@ def test_the_end_restores_a_link_after_a_change_that_is_being_put(control):
     assert SlowCondition.told == ["200ms", "recovered"]
 
 
-def test_a_link_that_was_cut_twice_is_switched_on_at_the_end(lab, monkeypatch):
+def test_a_link_that_was_cut_twice_is_switched_on_at_the_end(lab, made):
     """Two viewers, or two clicks."""
-    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
-    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
-    link = LinkControl(lab, lab.topology.link(LINK), lambda *_: None, lambda *_: None)
-    link._put("cut")
-    link._put("cut")
+    link, changed, _ = made
+    link.start()
+    for _ in range(2):
+        link.ask("cut")
+        assert changed.acquire(timeout=WAIT)
     assert not lab.link(LINK).enabled()
     link.stop()
 
     assert lab.link(LINK).enabled()
 
 
-def test_an_unchanged_link_is_measured_anew_after_a_busy_moment(control, monkeypatch):
+def test_an_unchanged_link_is_measured_anew_after_a_busy_moment(slow, monkeypatch):
     """Its faults are made again, until it is as expected; after a change they keep what the link had before."""
-    link, _, verified = control
+    link, _, verified = slow
     monkeypatch.setattr(link_control, "AGAIN_SECONDS", 0)
     SlowCondition.proofs = [Proof("it is as it was", "85 ms", False, "141 ms")]
-    link._verify.set()
+    link.start()
     assert verified.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
-    assert link.seen is False and SlowCondition.made >= 2
+    assert link.view(carries=True).seen is False and SlowCondition.made >= 2
     SlowCondition.proofs = [Proof("it is as it was", "85 ms", True)]
-    while not link.seen:
+    while not link.view(carries=True).seen:
         assert verified.acquire(timeout=WAIT)
+    while verified.acquire(timeout=0.05):
+        pass
     made = SlowCondition.made
     SlowCondition.proofs = [Proof("it acts", "200 ms", False)]
     SlowCondition.go.set()
     link.ask("200ms")
-    while link.seen is not False:
-        assert verified.acquire(timeout=WAIT)
 
-    assert SlowCondition.made == made and not link._forgets()
+    assert verified.acquire(timeout=WAIT) and link.view(carries=True).seen is False
+    assert not verified.acquire(timeout=0.05) and SlowCondition.made == made
 
 
 @pytest.mark.parametrize("condition", ["40", "loss 1%", "nowhere"])

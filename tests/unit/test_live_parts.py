@@ -2,24 +2,26 @@
 
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import checked, node_control, node_watch, roles, session
+from replication_lab.live import node_control, node_watch, session
+from replication_lab.live import route as routes
 from replication_lab.live.checked import Checked
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.node_control import NodeControl, actions, check_limits
-from replication_lab.live.node_watch import NodeWatch, Seen
+from replication_lab.live.node_watch import NodeWatch
 from replication_lab.live.roles import Roles
-from replication_lab.live.route import Route, RoutedClient
+from replication_lab.live.route import Route
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
-from replication_lab.model.live.view import ActOnNode, ViewedLink
+from replication_lab.model.live.view import ActOnNode
 from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
@@ -40,13 +42,12 @@ def lab(fake_world):
 # --- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_old_answer_is_none(lab, monkeypatch):
+def test_an_old_answer_is_none(lab):
     """A node that hangs is shown as silent, although it has never refused an answer."""
     watch = NodeWatch(lab, "source")
-    watch._seen = Seen(View("serving"), clock.timer(), 7)
-    assert watch.seen.view.says == "serving"
-    now = clock.timer()
-    monkeypatch.setattr(clock, "timer", lambda: now + node_watch.FRESH_SECONDS + 0.1)
+    watch.ticking.act()
+    assert watch.seen.view.says == "serving" and watch.seen.transactions is not None
+    clock.pause(node_watch.FRESH_SECONDS + 0.1)
 
     assert watch.seen.view == SILENT and watch.seen.transactions is None
 
@@ -83,11 +84,18 @@ def acted(lab, monkeypatch, action, view=None, read_only="OFF", act=None, lost="
     monkeypatch.setattr(type(kind), "view", lambda *_: view)
     monkeypatch.setattr(lab.servers["replica"], "settings", lambda *_: {"read_only": read_only})
     monkeypatch.setattr(node_control.nodes, "act", act or (lambda *_: []))
-    control = NodeControl(lab, "replica", {}, lambda *_: None)
-    control.do(action, ActOnNode())
-    assert control._busy.acquire(timeout=WAIT)
-    control._busy.release()
-    return control
+    return done(lab, "replica", action)[0]
+
+
+def done(lab, *names_and_action):
+    """Return the controls of nodes after the same action on each of them."""
+    *names, action = names_and_action
+    ended = threading.Semaphore(0)
+    controls = [NodeControl(lab, name, {}, lambda _name, _action, done: done and ended.release()) for name in names]
+    for control in controls:
+        control.do(action, ActOnNode())
+    assert all(ended.acquire(timeout=WAIT) for _ in controls)
+    return controls
 
 
 @pytest.mark.parametrize(
@@ -174,13 +182,8 @@ def test_clicks_on_two_nodes_at_the_same_moment_are_both_done(lab, monkeypatch):
     """They share the lab's lock: each waits here until the other one acts, too."""
     both = threading.Barrier(2, timeout=WAIT)
     monkeypatch.setattr(node_control.nodes, "act", lambda *_: [Proof(f"{both.wait()} acts", "done", True)])
-    controls = [NodeControl(lab, name, {}, lambda *_: None) for name in ("source", "replica")]
-    for control in controls:
-        control.do("kill", ActOnNode())
-    for control in controls:
-        assert control._busy.acquire(timeout=WAIT)
 
-    assert [control.seen for control in controls] == [True, True]
+    assert [control.seen for control in done(lab, "source", "replica", "kill")] == [True, True]
 
 
 def test_what_was_done_to_a_node_is_undone_once_another_command_lets_the_lab_be(lab, monkeypatch):
@@ -214,24 +217,28 @@ def test_a_limit_that_there_is_not_is_refused(refused, limits):
         ({"replica": "source", "source": "replica"}, {"replica": "source", "source": "replica"}),
     ],
 )
-def test_a_promoted_node_is_the_source_although_nobody_follows_it(lab, found, then):
+def test_a_promoted_node_is_the_source_although_nobody_follows_it(lab, monkeypatch, found, then):
     """The servers cannot tell: the dead source still counts as one, and the new one has no replica yet."""
-    known = Roles(lab, SimpleNamespace(node="source"))
+    monkeypatch.setattr(type(replication.of(lab)), "arrangement", lambda _: (found, []))
+    route = Route(lab, "source")
+    known = Roles(lab, route)
     known.promoted("replica")
+    known.ticking.act()
 
-    assert found | known._after_promotion(found) == then
-    assert known._route.node == "replica"
-    assert roles.EVERY_SECONDS > 1
+    assert known.roles == then and route.node == "replica"
 
 
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_client_follows_a_promotion_with_its_next_transaction():
+def test_a_client_follows_a_promotion_with_its_next_transaction(lab, monkeypatch):
     """Its connection to the old node is closed, also if that still answers."""
     told = []
 
     class Connection:
+        def __init__(self, _find):
+            pass
+
         def transact(self, statements):
             told.append("transact")
             return TransactionAnswer(Outcome.ACKNOWLEDGED)
@@ -239,21 +246,20 @@ def test_a_client_follows_a_promotion_with_its_next_transaction():
         def close(self):
             told.append("close")
 
-    route = SimpleNamespace(node="source")
-    client = RoutedClient(route, lambda: None)
-    client._client = Connection()
+    monkeypatch.setattr(routes, "ApplicationClient", Connection)
+    route = Route(lab, "source")
+    client = route.connect("source")
     client.transact(["a"])
     route.node = "replica"
     client.transact(["b"])
     client.transact(["c"])
 
     assert told == ["transact", "close", "transact", "transact"]
-    assert issubclass(Route, object)
 
 
 def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
-    """Each of two clients begins a transaction every half second at 4/s; one that is late does not catch up."""
-    now, pauses, took, stop = [0.0], [], [0.0, 0.0, 2.0], 7
+    """A client begins a transaction every half second at 2/s; one that is late does not catch up."""
+    now, pauses, took, stop, ended = [0.0], [], [0.0, 0.0, 2.0], 7, threading.Event()
 
     class Client:
         def transact(self, _statements):
@@ -268,98 +274,81 @@ def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
         pauses.append(round(seconds, 3))
         now[0] += seconds
         if len(pauses) == stop:
-            unless.set()
+            ended.set()
+            unless.wait(WAIT)
 
     monkeypatch.setattr(clock, "timer", lambda: now[0])
     monkeypatch.setattr(clock, "pause", pause)
-    from replication_lab.workloads.ledger import _Writer
-
-    _Writer(1, "source", Ledger({"source": 2}, rate=4), 0.0, lambda _: None, threading.Event()).run(Client())
+    with Ledger({"source": 1}, rate=2).writing(lambda _node: Client(), lambda _line: None):
+        assert ended.wait(WAIT)
 
     assert pauses == [0.5] * stop
 
 
-def sampled(lab, monkeypatch):
-    """Return the view of a lab whose nodes answered just now, and its containers' states, without a thread."""
-    states = dict.fromkeys(("source", "replica"), "running")
-    monkeypatch.setattr(lab, "states", lambda: dict(states), raising=False)
-    monkeypatch.setattr(type(lab), "another", lambda self: self, raising=False)
-    monkeypatch.setattr(
-        session.ViewSession,
-        "_control_of",
-        lambda _self, link: SimpleNamespace(
-            watch=SimpleNamespace(round_trip_ms=85.0),
-            was="none",
-            view=lambda carries: ViewedLink(
-                name=link.name, source="source", target="replica", asked="none", was="none", carries=carries
-            ),
-        ),
-    )
-    monkeypatch.setattr(session.disks, "by_node", lambda _: {})
-    monkeypatch.setattr(type(replication.of(lab)), "written_at", lambda _: "source")
+def tick(view, *names):
+    """Do once what the view's threads of these names do every second; all of them if none is named."""
+    for ticking in view.tickings:
+        if not names or ticking.name in names:
+            ticking.act()
+
+
+def viewed(lab):
+    """Return the view of a lab whose nodes and links have answered just now, without its threads."""
+    lab.servers["source"].semisync = replace(lab.servers["source"].semisync, enabled=True, active=True)
     view = session.ViewSession(lab, 4, 400.0, lambda _: None, "1")
-    for watch in view.sampler.watches.values():
-        watch._seen = Seen(View("semi-sync ON" if watch.name == "source" else "replicating"), clock.timer())
-    view._tick()
-    return view, states
+    tick(view)
+    return view
 
 
-def test_a_killed_replica_is_explained_at_once(lab, monkeypatch):
+def test_a_killed_replica_is_explained_at_once(lab):
     """As soon as its container has ended, and not with the next sample."""
-    view, states = sampled(lab, monkeypatch)
-    shown = []
+    view, shown = viewed(lab), []
     assert "acknowledged row is on two nodes" in view.state().explain[0]
     assert [link.carries for link in view.state().links] == [True]
     view.subscribe(shown.append)
-    states["replica"] = "exited"
-    view._look_at_containers()
+    lab.died["replica"] = "killed"
+    tick(view, "containers")
 
     assert shown[-1].explain[0].startswith("replica: does not answer: no replica can acknowledge a commit of source")
     assert {node.name: node.state for node in shown[-1].nodes}["replica"] == "does not answer"
 
 
-def test_commits_have_waited_since_the_last_one(lab, monkeypatch):
+def test_commits_have_waited_since_the_last_one(lab):
     """Not since the sample that counted it, which may be a second later."""
-    view, _ = sampled(lab, monkeypatch)
-    now = clock.timer()
+    view = viewed(lab)
     view.tally.write(encode(Invoked(1, 1, "source", 0.1, "")))
     view.tally.write(encode(StatementEnd(1, 0.2, Outcome.ACKNOWLEDGED, 0, "")))
-    monkeypatch.setattr(clock, "timer", lambda: now + 0.9)
-    view._tick()
+    clock.pause(0.9)
+    tick(view, "sample")
     assert "two nodes" in view.state().explain[0]
-    monkeypatch.setattr(clock, "timer", lambda: now + 1.7)
+    clock.pause(0.8)
 
     assert "have waited for 2 s" in view.state().explain[0]
 
 
-def test_the_ledger_is_compared_when_clients_write_to_another_node():
-    """Also if another command promoted it; what was lost is not known before."""
-    told = []
-    view = SimpleNamespace(
-        **{"_add_new_links": lambda: None, "_samples": [], "_notes": [], "_levels": {}, "clients": 4},
-        **{
-            "_recorder": SimpleNamespace(note=lambda _: None),
-            "_checked": SimpleNamespace(check=lambda: told.append(1)),
-        },
-        **{"_route": SimpleNamespace(node="source"), "_written_at": "source"},
-        sampler=SimpleNamespace(sample=lambda: None),
-        show=lambda: SimpleNamespace(nodes=[]),
-    )
-    session.ViewSession._tick(view)
-    assert told == []
-    view._route.node = "replica"
-    session.ViewSession._tick(view)
-    session.ViewSession._tick(view)
+def test_the_ledger_is_compared_when_clients_write_to_another_node(fake_world):
+    """Whatever made them; what was lost is not known before."""
+    lab = FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
+    view, compared = session.ViewSession(lab, 4, 400.0, lambda _: None, "1"), threading.Event()
+    tick(view)
+    assert (view.state().load.node, view.state().ledger.checked_on) == ("node1", "")
+    view.subscribe(lambda state: state.ledger.checked_on and compared.set())
+    lab.servers["node1"].left = True
+    tick(view)
+    tick(view)
 
-    assert told == [1] and view._notes == ["Clients write to replica instead of source."]
+    assert compared.wait(WAIT) and view.state().ledger.checked_on == view.state().load.node == "node2"
+    assert view.state().notes == ["Clients write to node2 instead of node1."]
 
 
 def test_a_comparison_that_breaks_off_does_not_end_the_view(lab, monkeypatch):
     """The lab is removed meanwhile: the error is shown, and the last figure stays one of before."""
-    lack = LabError("node1 ended with 137", "exit status 0")
+    lack, shown = LabError("node1 ended with 137", "exit status 0"), threading.Event()
     monkeypatch.setattr(type(replication.of(lab)), "holders", lambda _: (_ for _ in ()).throw(lack))
-    monkeypatch.setattr(checked, "missing", lambda *_: 0)
-    found = Checked(lab, LoadTally(), lambda: "source", lambda: 7.0, lambda: None)._compared()
+    comparison = Checked(lab, LoadTally(), lambda: "source", lambda: 7.0, shown.set)
+    comparison.check()
+    assert shown.wait(WAIT)
+    found = comparison.ledger()
 
     assert (found.says, found.lost, found.checked_at) == ("node1 ended with 137", None, None)
 
@@ -367,12 +356,12 @@ def test_a_comparison_that_breaks_off_does_not_end_the_view(lab, monkeypatch):
 def test_a_second_load_on_a_lab_is_refused_and_a_view_without_one_is_not(lab, monkeypatch, tmp_path):
     """The first one to end would remove the table, and all rows of the other one would count as lost."""
     monkeypatch.setattr(lock, "FOLDER", tmp_path)
-    with session._only_load(lab, 4):
+    with session.only_load(lab, 4):
         with pytest.raises(LabError, match=f"another command writes to the ledger of {lab.name}"):
-            session._only_load(lab, 1).__enter__()
-        with session._only_load(lab, 0):
+            session.only_load(lab, 1).__enter__()
+        with session.only_load(lab, 0):
             pass
-    with session._only_load(lab, 1):
+    with session.only_load(lab, 1):
         pass
 
 

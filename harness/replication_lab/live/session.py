@@ -73,7 +73,7 @@ class ViewSession:
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
-        self._tickings = self._all_tickings()
+        self.tickings = self._all_tickings()
 
     def _sampler_of(self, names: list[str], emulated: dict[str, dict[str, Spindle]]) -> Sampler:
         self._controls = {
@@ -308,7 +308,7 @@ class ViewSession:
     def start(self) -> None:
         for link in self._links.values():
             link.start()
-        for ticking in self._tickings:
+        for ticking in self.tickings:
             ticking.start()
 
     @contextmanager
@@ -330,7 +330,7 @@ class ViewSession:
 
     def stop(self) -> None:
         """End all threads, and undo what viewers did to links and nodes."""
-        for ticking in self._tickings:
+        for ticking in self.tickings:
             ticking.stop()
         undo = [*(link.stop for link in self._links.values()), *(node.restore for node in self._controls.values())]
         try:
@@ -345,7 +345,7 @@ def _unless_gone(act: Callable[[], object]) -> None:
         act()
 
 
-def _only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
+def only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
     """Refuse a second load within the block: the first one to end would remove the ledger of both."""
     taken = LabError(
         f"another command writes to the ledger of {lab.name}",
@@ -366,7 +366,7 @@ def viewing(
     session, hook = ViewSession(lab, clients, rate, recorded, version), threading.excepthook
     threading.excepthook = session.fail
     try:
-        with _only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():
+        with only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():
             try:
                 session.start()
                 yield session

@@ -12,7 +12,7 @@ class Ticking:
     """Calls `act` every `every` seconds, at once after `wake`, and never twice at the same time."""
 
     def __init__(self, name: str, act: Callable[[], object], every: float):
-        self._act, self.every = act, every
+        self.name, self.act, self.every = name, act, every
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -26,7 +26,7 @@ class Ticking:
         due = clock.timer()
         while not self._stop.is_set():
             self._wake.clear()
-            self._act()
+            self.act()
             # A tick that took too long is not made up for.
             due = max(due + self.every, clock.timer())
             clock.pause(due - clock.timer(), unless=self._wake)
