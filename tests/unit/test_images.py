@@ -121,41 +121,54 @@ def test_an_image_is_current_while_its_recipe_is(engine, folder):
     assert not images.is_current("load")
 
 
+class Build(contextlib.nullcontext):
+    """A builder that has said its lines and ended."""
+
+    def __init__(self, status=0, stderr=()):
+        super().__init__(self)
+        self.stderr, self.returncode = stderr, status
+
+
 @pytest.fixture
-def baked(monkeypatch):
-    """Return what would have been built, given this many MB of free disk."""
+def built(engine, folder, monkeypatch):
+    """Return the commands of builders, on a machine with these images and this many MB of free disk."""
 
-    def with_free(megabytes):
-        built = []
-        monkeypatch.setattr(images, "_bake", built.extend)
-        monkeypatch.setattr(images, "_make_base", lambda: built.append("base"))
+    def on(build=None, megabytes=100_000, **known):
+        commands = []
+
+        def start(command, **_options):
+            commands.append(command)
+            return build or Build()
+
+        monkeypatch.setattr(images.subprocess, "Popen", start)
         monkeypatch.setattr(images.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
-        return built
+        found = engine(known={f"replication-lab/{name}": image for name, image in known.items()})
+        monkeypatch.setattr(images, "_make_base", lambda: found.known.update({"replication-lab/base": Image()}))
+        return commands
 
-    return with_free
+    return on
 
 
-def test_only_what_is_missing_is_built(engine, folder, baked):
+def test_only_what_is_missing_is_built(built, folder):
     """A current image is not built again; the base comes first and only when it is not there."""
-    built = baked(100_000)
-    known = engine(known={"replication-lab/load": Image({images.RECIPE: bake_file.digest("load")})}).known
+    commands = built(load=Image({images.RECIPE: bake_file.digest("load")}))
+    images.ensure(["load"])
+    assert commands == [] and not images.is_present("replication-lab/base")
     images.ensure(["mariadb", "load"])
-    known["replication-lab/base"] = Image()
-    images.ensure(["mariadb"])
 
-    assert built == ["base", "mariadb", "mariadb"]
+    assert [command[-1] for command in commands] == ["mariadb"]
+    assert images.is_present("replication-lab/base")
 
 
-def test_too_little_disk_is_refused_before_anything_is_built(engine, folder, baked, refused):
+def test_too_little_disk_is_refused_before_anything_is_built(built, refused):
     """What is free, where, and what is needed for which images."""
-    built = baked(1_000)
-    engine()
+    commands = built(megabytes=1_000)
     error = refused(images.ensure, ["mariadb", "load"])
 
     needed = images.MEGABYTES["base"] + images.MEGABYTES["load"] + catalogue.engines()["mariadb"].megabytes
     assert "1000 MB free on the disk of /" in error.found
     assert error.expected == f"{needed} MB to build base, mariadb, load"
-    assert not built
+    assert not commands
 
 
 def test_a_server_of_others_needs_no_image_of_ours():
@@ -172,51 +185,39 @@ def test_a_topology_without_links_needs_no_proxy():
     assert up.image_names("mysql-5.7", load=True, topology=single) == ["mysql-5.7", "load"]
 
 
-class Build(contextlib.nullcontext):
-    """A builder that has said its lines and ended."""
-
-    def __init__(self, status, stderr):
-        super().__init__(self)
-        self.stderr, self.returncode = stderr, status
-
-
-def test_a_failed_build_shows_its_end(engine, folder, monkeypatch, refused):
+def test_a_failed_build_shows_its_end(built, refused):
     """The last lines of the builder, and the images that were asked for."""
-    engine()
-    monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: Build(1, [f"step {n}\n" for n in range(100)]))
-    error = refused(images._bake, ["load"])
+    built(Build(1, [f"step {n}\n" for n in range(100)]), base=Image())
+    error = refused(images.ensure, ["load"])
 
     assert "building load failed" in error.found
     assert "step 99" in error.found and "step 50" not in error.found
 
 
-def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(engine, folder, monkeypatch):
+def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(built, monkeypatch):
     """The recipe as a label, the CA bundle as a secret that is never stored, the target without its dot."""
-    commands = []
-    engine()
-    monkeypatch.setattr(images.subprocess, "Popen", lambda command, **_: commands.append(command) or Build(0, []))
     monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
-    images._bake(["mysql-8.0"])
+    commands = built(base=Image())
+    images.ensure(["mysql-8.0"])
 
     assert commands[0][-1] == "mysql-8_0"
     assert f"*.secrets=id=ca,src={__file__}" in commands[0]
     assert f"mysql-8_0.labels.{images.RECIPE}={bake_file.digest('mysql-8.0')}" in commands[0]
 
 
-def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):
+def test_a_build_that_is_stopped_ends_its_builder(built):
     """Ctrl-C and SIGTERM do not wait for minutes of building, and leave no builder running."""
 
     def interrupted():
         yield "#1 [load 1/2] RUN something\n"
         raise KeyboardInterrupt
 
-    engine()
     ended = []
     build: Any = Build(0, interrupted())
     build.terminate = lambda: ended.append(True)
-    monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: build)
+    built(build, base=Image())
     with pytest.raises(KeyboardInterrupt):
-        images._bake(["load"])
+        images.ensure(["load"])
 
     assert ended
 
