@@ -6,6 +6,8 @@ from typing import Any
 
 from replication_lab.model.core.errors import LabError
 
+REAL_SECONDS = 0.001
+
 
 class FakeClock:
     """Time that passes only during waits. Every thread has its own, as every client of a server has."""
@@ -21,7 +23,9 @@ class FakeClock:
         self._of_thread.seconds = seconds
 
     def pause(self, seconds: float, unless: threading.Event | None = None) -> None:
-        """Wait, in place of `clock.pause`."""
+        """Wait, in place of `clock.pause`. A thread that can be stopped leaves the processor to others meanwhile."""
+        if unless is not None:
+            unless.wait(REAL_SECONDS)
         self.reach(self.timer() + seconds)
 
     def wait_until(

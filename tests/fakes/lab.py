@@ -166,6 +166,8 @@ class FakeLab:
         self.beside: dict[str, str] = {}
         self.files_of: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.said: list[str] = []
+        # The rows of a drill's ledger, which are everywhere at once.
+        self.ledger: list[int] = []
         # Nodes that were stopped; the log of each that did not start; whether servers ignore their files.
         self.restarts: list[str] = []
         self.died: dict[str, str] = {}
@@ -231,6 +233,18 @@ class FakeLab:
 
     def refresh(self) -> None:
         pass
+
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def every_container(self) -> dict[str, Any]:
+        """Return none, as this machine has no process of the lab's."""
+        return {}
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {}
 
     def another(self) -> "FakeLab":
         return self

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.semisync import SemiSyncStatus
 
-from tests.fakes.session import SUMMED, FakeSession
+from tests.fakes.session import SUMMED, FakeLedgerClient, FakeSession
 
 if TYPE_CHECKING:
     from tests.fakes.lab import FakeLab
@@ -64,6 +65,7 @@ class FakeServer:
             "SHOW GLOBAL VARIABLES": lambda: [{"Variable_name": name} for name in VARIABLES],
             # Every row is everywhere at once.
             "SELECT COUNT(*) FROM": lambda: [{"count": 0}],
+            f"SELECT id FROM {TABLE}": lambda: [{"id": number} for number in self.lab.ledger],
             "EXPLAIN": lambda: [self.lab.grouping.plan],
             "SELECT GTID_SUBSET": lambda: [{"all": 1}],
             # Where a dialect asks both in the same words, the number of transactions will do for a position.
@@ -84,6 +86,12 @@ class FakeServer:
     def another(self) -> "FakeServer":
         """Return itself: it has no connection that one statement could keep from another."""
         return self
+
+    def as_application(self) -> "FakeServer":
+        return self
+
+    def connect(self, database: str = "lab", answer_seconds: float = 60) -> FakeLedgerClient:
+        return FakeLedgerClient(self.lab, self.name)
 
     def version(self) -> str:
         return f"{self.lab.engine}-fake"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pymysql
+from replication_lab.model.core.errors import LabError
+from replication_lab.workloads.ledger import TABLE
 
 if TYPE_CHECKING:
     from tests.fakes.lab import FakeLab
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 ASKED = re.compile(r"SELECT \w+ FROM (\S+) WHERE id = (\d+) FOR UPDATE")
 CHANGED = re.compile(r"UPDATE (\S+) SET (\w+) = (?:\2 ([+-]) )?(\d+) WHERE id = (\d+)")
 WIDE = re.compile(r"UPDATE \S+ SET text = ")
+INSERTED = re.compile(rf"INSERT INTO {TABLE} \(id\) VALUES \((\d+)\)")
+IDLE, IDLE_SECONDS = threading.Event(), 0.002
 # A table that no server has.
 MISSING = "missing"
 SUMMED = re.compile(r"SELECT SUM\(\w+\) FROM (\S+)")
@@ -109,6 +113,32 @@ class FakeSession:
             self.lab.clock.reach(began + commit.answered / 1000)
         finally:
             self.lab.shown.put(shown)  # the reader must not look for ever when the writer failed
+
+
+@dataclass
+class FakeLedgerClient:
+    """A client's connection for a drill's ledger: each row that it inserts is committed, and is everywhere at once."""
+
+    lab: "FakeLab"
+    node: str
+
+    def query(self, statement: str) -> None:
+        # A client's time passes at once: without this its thread would leave none of the processor to others.
+        IDLE.wait(IDLE_SECONDS)
+        if not (inserted := INSERTED.match(statement)):
+            return
+        try:
+            commit = self.lab.commit(node=self.node)
+        except LabError as error:
+            raise pymysql.err.OperationalError(1047, "WSREP has not yet prepared node for application use") from error
+        self.lab.clock.pause(commit.answered / 1000)
+        self.lab.ledger.append(int(inserted[1]))
+
+    def rollback(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class FakeRows:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.verdict import Verdict
@@ -12,33 +13,49 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 
+from tests.fakes.lab import FakeLab
 from tests.fakes.parts import LabOfNames
+from tests.fakes.server import FakeServer
 from tests.unit.synthetic_drill import CUT, GALERA, Upped, evidence, parsed
 
 ASYNC = drill_set.lab_request("async", "mariadb", [])
 
 
-def going_on(lab, drill):
-    return drill_run.DrillRun(lab, drill_run.DrillRequest(drill, 7), print)
-
-
 # --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
 
 
-class EndedLab(LabOfNames):
-    """A lab whose nodes have ended."""
-
-    topology = GALERA
-
-    def state_of(self, name):
-        return "exited", 1
+@pytest.fixture
+def cluster(fake_world):
+    return FakeLab(fake_world(), GALERA, "mariadb")
 
 
-def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
+@pytest.fixture
+def drilled(cluster, tmp_path):
+    """Do a drill on the cluster; `undone` is called when its fault has ended. Return the evidence."""
+
+    def run(drill, undone=lambda: None):
+        def tell(line):
+            if line.endswith("undone"):
+                undone()
+
+        return drill_run.run_drill(cluster, drill_run.DrillRequest(drill, 7), tmp_path / "ledger", tell)
+
+    return run
+
+
+def test_a_drill_goes_from_healthy_nodes_to_equal_copies(drilled):
+    """What the tests below break."""
+    found = drilled(parsed())
+
+    assert found.doubts == [] and [each.step.fault for each in found.acted] == ["cut"]
+    assert len(found.copies) == 3 and all(copy.ranges == found.copies[0].ranges != [] for copy in found.copies)
+
+
+def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(cluster, drilled):
     """Its exit status is the reason."""
-    going = going_on(EndedLab(), parsed())
+    found = drilled(parsed(), undone=lambda: cluster.died.update(node3="no space left"))
 
-    assert "exited with status 1 instead of restarting" in refused(going._until_back, 0.0).found
+    assert found.doubts == ["node3 exited with status 1 instead of restarting"]
 
 
 class DeadLab(LabOfNames):
@@ -57,42 +74,19 @@ class DeadLab(LabOfNames):
     reads_no_more = False
 
 
-class Variables:
-    """A server that has global variables and nothing else."""
-
-    def __init__(self):
-        self.has = {"innodb_flush_log_at_trx_commit": "1", "binlog_format": "ROW"}
-
-    def settings(self, *names):
-        return {name: str(self.has[name]) for name in names}
-
-    def set_global(self, **values):
-        self.has.update(values)
-
-
-class SettableLab(LabOfNames):
-    """A lab of such servers."""
-
-    topology = GALERA
-
-    def __init__(self):
-        self.servers = {node.name: Variables() for node in GALERA.nodes}
-
-    def server(self, name):
-        return self.servers[name]
-
-
-def test_settings_are_put_on_every_node_and_taken_back():
+@pytest.mark.parametrize("ends", [{}, {"node3": "no space left"}])
+def test_settings_are_put_on_every_node_and_taken_back(cluster, drilled, monkeypatch, ends):
     """Also after a failure; the server's words become the numbers that it takes."""
-    lab, wanted = SettableLab(), {"innodb_flush_log_at_trx_commit": 0, "binlog_format": "MIXED"}
-    going = going_on(lab, msgspec.structs.replace(parsed(), settings=wanted))
+    wanted, had = {"sync_binlog": 0, "binlog_format": "MIXED"}, {"sync_binlog": 1, "binlog_format": "ROW"}
+    for server in cluster.servers.values():
+        server.set_global(**had)
+    told = []
+    monkeypatch.setattr(FakeServer, "set_global", lambda server, **values: told.append((server.name, values)))
+    found = drilled(msgspec.structs.replace(parsed(), settings=wanted), undone=lambda: cluster.died.update(ends))
+    names = list(cluster.servers)
 
-    with pytest.raises(LabError, match="broken"):
-        with going._settings():
-            assert [server.has for server in lab.servers.values()] == [wanted] * 3
-            raise LabError("broken")
-    assert [server.has["innodb_flush_log_at_trx_commit"] for server in lab.servers.values()] == [1, 1, 1]
-    assert {server.has["binlog_format"] for server in lab.servers.values()} == {"ROW"}
+    assert bool(found.doubts) == bool(ends)
+    assert told == [*((name, wanted) for name in names), *((name, had) for name in names)]
 
 
 def test_an_interruption_that_a_failing_undo_covers_stops_the_drill(monkeypatch, tmp_path):
@@ -127,20 +121,17 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
     assert judge(found, []).judgements[0].verdict is Verdict.UNKNOWN
 
 
-def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
+def test_who_serves_first_is_arranged_before_anything_is_written(cluster, drilled, monkeypatch, tmp_path):
     """As soon as every node is whole."""
-    what = msgspec.structs.replace(parsed(), initial_primary="node2")
-    going = going_on(DeadLab(), what)
-    monkeypatch.setattr(going, "_until_whole", lambda: None)
-    monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve, raising=False)
 
-    with pytest.raises(LabError, match="node2 does not want to"):
-        going.run(tmp_path / "ledger")
-    assert going.seen == {}
+    def refuse(_nodes, name):
+        raise LabError(f"{name} does not want to", "another node")
 
+    monkeypatch.setattr(type(replication.of(cluster)), "let_serve", refuse, raising=False)
+    found = drilled(msgspec.structs.replace(parsed(), initial_primary="node2"))
 
-def refuse_to_serve(name):
-    raise LabError(f"{name} does not want to", "another node")
+    assert found.doubts == ["node2 does not want to"] and found.before == {}
+    assert not (tmp_path / "ledger").exists()
 
 
 # --- labs of a run's own ----------------------------------------------------------------------------------------------
