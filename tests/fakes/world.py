@@ -38,6 +38,8 @@ class FakeNoise:
         return self
 
     def read(self) -> Noise:
+        if self.world.unreadable:
+            return Noise(quiet=False, readable=False, why="the load of the machine cannot be read")
         if self.world.noisy(self.world.loads):
             return Noise(foreign_cpu=0.6, steal=0.0, quiet=False, why="other programs used 60% of the CPUs (limit 25%)")
         return Noise(foreign_cpu=0.02, steal=0.0)
@@ -59,6 +61,8 @@ class FakeWorld:
 
     seed: int = 1
     noisy: Callable[[int], bool] = lambda _load: False
+    # Whether the load of its machine cannot be read.
+    unreadable: bool = False
     # The CPU time of the loop that tells the speed of the CPUs.
     loop_us: Callable[[int], float] = lambda _load: 350.0
     meanwhile: troubles.Meanwhile = troubles.nothing

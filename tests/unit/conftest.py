@@ -68,7 +68,7 @@ def no_world(tmp_path_factory):
         patch.setattr(docker.DockerClient, "from_env", forbidden("the Docker engine"))
         patch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
         patch.setattr(installing, "run_as_root", forbidden("root's power"))
-        patch.setattr(packet_rules, "_saved", lambda: "")
+        patch.setattr(packet_rules, "saved", lambda: "")
         patch.setattr(socket.socket, "connect", forbidden("a socket"))
         patch.setattr(time, "sleep", forbidden("sleep"))
         # A command that builds an image holds the machine's own locks for minutes.

@@ -1,6 +1,5 @@
 """Are images built only when and where they can be?"""
 
-import contextlib
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from replication_lab.world.disks import array
 from replication_lab.world.docker import bake_file, images
 from replication_lab.world.docker import engine as docker_engine
 
-from tests.fakes.docker_engine import Image
+from tests.fakes.docker_engine import Build, Image
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -119,14 +118,6 @@ def test_an_image_is_current_while_its_recipe_is(engine, folder):
     (folder / "load" / "Dockerfile").write_text("two")
 
     assert not images.is_current("load")
-
-
-class Build(contextlib.nullcontext):
-    """A builder that has said its lines and ended."""
-
-    def __init__(self, status=0, stderr=()):
-        super().__init__(self)
-        self.stderr, self.returncode = stderr, status
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from replication_lab.probes import noise
 from replication_lab.report import summarise, wording
-from replication_lab.runner import described, session
+from replication_lab.runner import described
 from replication_lab.world import catalogue, host, vm
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import compose_version, images, machine, servers
@@ -25,6 +25,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
 
+from tests.fakes.docker_engine import Build, Image
 from tests.fakes.lab import FakeLab
 from tests.unit.synthetic import experiment, record
 
@@ -161,18 +162,14 @@ def test_a_load_that_cannot_be_read_is_not_quiet(at):
 
 
 @pytest.mark.parametrize(("choice", "counts"), [(WAIT, True), (ACCEPT, True), (STOP, False)])
-def test_figures_are_kept_in_doubt_and_measured_once(choice, counts):
+def test_figures_are_kept_in_doubt_and_measured_once(ran, brief, choice, counts):
     """Measuring again would not make the load known; --noise stop ends the run."""
-    written, unknown = [], Noise(quiet=False, readable=False, why="the load is not known")
-    run = SimpleNamespace(
-        noise=choice, journal=SimpleNamespace(write=written.append), tell=lambda _: None, wait_for_quiet=pytest.fail
-    )
-    measured = SimpleNamespace(
-        run=run, _measure=lambda *_: msgspec.structs.replace(record(1).measurements[0], noise=unknown)
-    )
+    shortest = dataclasses.replace(experiments.load("semisync_wan"), presets={"quick": brief})
+    _, run, world = ran(shortest, noise=choice, unreadable=True)
+    measured = [(each.case, each.round) for each in run.measurements]
 
-    assert session.EngineSession.measure_quietly(measured, None, 1) is counts
-    assert [each.noise.accepted for each in written] == [counts]
+    assert {each.noise.accepted for each in run.measurements} == {counts} and world.waited == []
+    assert len(measured) == len(set(measured)) and (len(measured) == 1) is not counts
 
 
 def test_verdicts_from_such_a_machine_are_unknown():
@@ -218,11 +215,13 @@ def test_memory_is_that_of_the_engine_s_machine(at, monkeypatch, refused):
     )
 
 
-def test_free_space_is_not_checked_where_it_is_not_known_and_that_is_said(at, monkeypatch, capsys):
+def test_free_space_is_not_checked_where_it_is_not_known_and_that_is_said(at, engine, monkeypatch, capsys):
     """The disk of this machine is another one."""
     monkeypatch.setattr(images.shutil, "disk_usage", lambda _: pytest.fail("this machine's disk was read"))
+    monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: Build())
+    engine(known={"replication-lab/base": Image()})
     at(DESKTOP)
-    images._check_space(["mariadb"])
+    images.ensure(["mariadb"])
 
     assert "the free space for images is not checked: Docker Desktop" in capsys.readouterr().err
 

@@ -7,8 +7,10 @@ from replication_lab.lab import attach
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import attachments, compose_call, leftovers
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attachments import KeptAttachment
 
+from tests.fakes.docker_engine import Holding
 from tests.unit.attached_projects import attachment
 
 
@@ -25,6 +27,7 @@ def shop(monkeypatch, tmp_path):
         found.done.append(f"recreated {dict(counts)}")
         found.told["environment"] = environment
 
+    monkeypatch.setattr(docker_engine, "client", lambda: Holding([]))
     monkeypatch.setattr(compose_call, "wait_for_others", lambda _path: None)
     monkeypatch.setattr(compose_call, "containers", lambda _project: found.containers)
     monkeypatch.setattr(compose_call, "up", up)
@@ -76,7 +79,6 @@ def test_an_attachment_is_left_behind_if_its_command_ended_before_its_end(
 ):
     """One that came to its end stays attached until `lab detach`."""
     monkeypatch.setattr(owners, "is_dead", lambda _mark: not alive)
-    monkeypatch.setattr(leftovers, "_left_labs", list)
     monkeypatch.setattr(attachments, "containers", lambda: {"shop": ["a proxy"]})
     if finished:
         (tmp_path / "shop.json").write_text("{}")
@@ -87,7 +89,6 @@ def test_an_attachment_is_left_behind_if_its_command_ended_before_its_end(
 def test_a_project_whose_toxiproxies_were_removed_by_others_is_left_behind(shop, monkeypatch, tmp_path):
     """Its application has lost its server; what was kept is enough to restore it."""
     monkeypatch.setattr(owners, "is_dead", lambda _mark: True)
-    monkeypatch.setattr(leftovers, "_left_labs", list)
     monkeypatch.setattr(attachments, "containers", dict)
 
     assert leftovers.left_behind() == ["the attachment of shop"]
@@ -111,7 +112,6 @@ def test_a_project_whose_toxiproxies_were_removed_by_others_is_detached(shop, mo
 def test_another_commands_attachment_that_has_begun_is_left_alone(shop, monkeypatch, tmp_path):
     """Its containers do not exist yet."""
     monkeypatch.setattr(owners, "is_dead", lambda mark: mark != "1-2")
-    monkeypatch.setattr(leftovers, "_left_labs", list)
     monkeypatch.setattr(attachments, "containers", dict)
 
     assert leftovers.left_behind() == []

@@ -1,5 +1,7 @@
 """Is a server by name or image recognised correctly, or refused in one error?"""
 
+import os
+import subprocess
 from types import SimpleNamespace
 
 import msgspec
@@ -8,16 +10,18 @@ from docker.errors import APIError
 from replication_lab import faults
 from replication_lab.cli.options import server_of
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.replication import fitting_servers
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, lab_files
+from replication_lab.world.docker import compose, images, lab, mixed, project, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, lab, mixed, project, servers
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
+
+from tests.fakes.docker_engine import Holding, Thing
 
 MARIADB = b"mariadbd  Ver 11.8.9-MariaDB-0+deb13u1 from Debian for debian-linux-gnu on x86_64 (-- Please help)\n"
 MYSQL = b"/usr/sbin/mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)\n"
@@ -339,12 +343,31 @@ def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
     assert "replicate-source" not in file["configs"]
 
 
-def test_different_servers_get_one_character_set():
-    """Each node makes the database by itself: by its own default a table would have other columns on a replica."""
-    one, mixes = (Lab("lab-a", catalogue.topology("async"), text, {}) for text in ("mariadb", "replica=mysql-8.0"))
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """Start a lab of two such servers, whose containers are these; return the variables that Compose was given."""
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
 
-    assert "LAB_CHARACTERS" not in project._settings(one)
-    assert project._settings(mixes)["LAB_CHARACTERS"].startswith("CHARACTER SET utf8mb4")
+    def start(text, *containers):
+        given = {}
+
+        def up(_files, is_lost):
+            given.update(os.environ)
+            if is_lost():
+                raise subprocess.CalledProcessError(1, "docker", stderr=b"")
+
+        monkeypatch.setattr(compose.Project, "up", up)
+        monkeypatch.setattr(docker_engine, "client", lambda: Holding(containers))
+        project.start(LabRequest(catalogue.topology("async"), text, "lab-a"))
+        return given
+
+    return start
+
+
+def test_different_servers_get_one_character_set(started):
+    """Each node makes the database by itself: by its own default a table would have other columns on a replica."""
+    assert "LAB_CHARACTERS" not in started("mariadb")
+    assert started("replica=mysql-8.0")["LAB_CHARACTERS"].startswith("CHARACTER SET utf8mb4")
 
 
 @pytest.mark.parametrize(
@@ -359,9 +382,12 @@ def test_different_servers_get_one_character_set():
         ("serving, replicating from toxiproxy:21002", ""),
     ],
 )
-def test_a_replica_that_has_given_up_its_source_is_lost(said, reason):
-    """By the server's own words in its health check; what the server tries again is not lost."""
-    node = SimpleNamespace(status="running", attrs={"State": {"Health": {"Log": [{"Output": said}]}}})
-
-    assert project._is_lost(node) == bool(reason)
-    assert reason in project._refused_by_its_source(node)
+def test_a_start_ends_when_a_replica_has_given_up_its_source(started, said, reason):
+    """By the server's own words in its health check; what the server tries again is waited for."""
+    replica = Thing("lab-a", "compose", "replica", State={"Health": {"Log": [{"Output": said}]}})
+    if not reason:
+        assert started("replica=mysql-8.0", replica)
+        return
+    with pytest.raises(LabError, match=rf"replica \(mysql-8.0\) cannot replicate from source \(mariadb\): .*{reason}"):
+        started("replica=mysql-8.0", replica)
+    assert replica.removed

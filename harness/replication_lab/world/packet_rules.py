@@ -59,11 +59,11 @@ def stale() -> list[PacketRule] | None:
 
 
 def _now() -> list[PacketRule] | None:
-    rules = _saved()
+    rules = saved()
     return None if rules is None else parse(rules, {name for _, name in socket.if_nameindex()})
 
 
-def _saved() -> str | None:
+def saved() -> str | None:
     program = shutil.which(SAVE, path=_PATH)
     if not program:
         return None
