@@ -49,6 +49,17 @@ class LabOfNames:
         return FakeService(self, name)
 
 
+class LabOfServers(LabOfNames):
+    """A fake lab of a topology with the servers given, and for each other node one that `make` makes of its name."""
+
+    def __init__(self, topology: str, make: Callable[[str], Any], **servers: Any):
+        self.name, self.topology = f"lab-{topology}", catalogue.topology(topology)
+        self.servers = {node.name: make(node.name) for node in self.topology.nodes} | servers
+
+    def server(self, name: str) -> Any:
+        return self.servers[name]
+
+
 def let_the_server_answer(monkeypatch: pytest.MonkeyPatch, part: type, **methods: str) -> None:
     """Have methods of `Replica`, `SemiSync` and so on ask the server itself, by its method of the name given."""
     for name, its_own in methods.items():

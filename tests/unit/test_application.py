@@ -8,6 +8,8 @@ from replication_lab.model.drill.application import Application, Probed, figures
 from replication_lab.runner import application
 from replication_lab.runner.application import Probe
 
+from tests.fakes.parts import LabOfNames
+
 WINDOWS = [(10.0, 20.0)]
 
 
@@ -53,23 +55,13 @@ def test_a_percentile_needs_enough_probes():
     assert found["app.before.p95_ms"] == pytest.approx(19, abs=0.1)
 
 
-class Service:
-    def __init__(self, answers):
-        self.answers = answers
-
-    def run(self, *_command):
-        if not self.answers():
-            raise LabError("`sh -c curl` in app ended with 7", "exit status 0")
-
-
-class Lab:
-    name = "shop"
-
+class Lab(LabOfNames):
     def __init__(self, answers):
         self._answers = answers
 
-    def service(self, _name):
-        return Service(self._answers)
+    def run(self, _name, *_command):
+        if not self._answers():
+            raise LabError("`sh -c curl` in app ended with 7", "exit status 0")
 
 
 def test_a_probe_that_fails_before_the_fault_is_refused():

@@ -12,7 +12,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
-from tests.fakes.parts import LabOfNames, let_the_server_answer
+from tests.fakes.parts import LabOfServers, let_the_server_answer
 
 NODES = ("node1", "node2", "node3")
 ALL = dict.fromkeys(NODES, "ONLINE")
@@ -59,15 +59,9 @@ class Silent(Server):
         raise LabError(f"{self.name} does not answer", "a server")
 
 
-class Lab(LabOfNames):
-    name = "lab-group"
-
+class Lab(LabOfServers):
     def __init__(self, **servers):
-        self.topology = catalogue.topology("group")
-        self.servers = {name: Server(name) for name in NODES} | servers
-
-    def server(self, name):
-        return self.servers[name]
+        super().__init__("group", Server, **servers)
 
 
 def kind(**servers):

@@ -21,7 +21,7 @@ from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.pacemaker import PacemakerCluster
 
-from tests.fakes.parts import LabOfNames, let_the_server_answer
+from tests.fakes.parts import LabOfNames, LabOfServers, let_the_server_answer
 
 
 class Server:
@@ -68,13 +68,9 @@ def servers_answer(monkeypatch):
     let_the_server_answer(monkeypatch, BinaryLog, position="position", transactions="transactions")
 
 
-class Lab(LabOfNames):
+class Lab(LabOfServers):
     def __init__(self, topology, **servers):
-        self.topology = catalogue.topology(topology)
-        self.servers = {node.name: Server(node.name) for node in self.topology.nodes} | servers
-
-    def server(self, node):
-        return self.servers[node]
+        super().__init__(topology, Server, **servers)
 
 
 SILENCE = LabError("it does not answer", "a connection")

@@ -11,9 +11,9 @@ from replication_lab.lab import nodes as acting
 from replication_lab.lab import status
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import galera
-from replication_lab.world import catalogue, clock
+from replication_lab.world import clock
 
-from tests.fakes.parts import LabOfNames
+from tests.fakes.parts import LabOfServers
 
 NAMES = ("node1", "node2", "node3")
 STATUS = {
@@ -70,15 +70,10 @@ class Silent(Server):
         raise LabError(f"{self.name} does not answer")
 
 
-class Lab(LabOfNames):
-    name, topology = "lab-galera", catalogue.topology("galera")
-
+class Lab(LabOfServers):
     def __init__(self, **servers):
-        self.servers = {name: Server(name) for name in NAMES} | servers
+        super().__init__("galera", Server, **servers)
         self.status = dict.fromkeys(NAMES, "running")
-
-    def server(self, name):
-        return self.servers[name]
 
     def state_of(self, name):
         return self.status[name], 1

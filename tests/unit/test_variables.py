@@ -4,8 +4,11 @@ import pytest
 from replication_lab.experiments.question import variables as settings
 from replication_lab.lab import start_options
 from replication_lab.model.lab.option_file import Option, refuse_reserved, unknown_in
+from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.variables import TITLES, pairs, why_unknown
+
+from tests.fakes.lab import FakeLab
 
 BOTH_WAYS = {
     "replica_parallel_workers": "slave_parallel_threads",
@@ -102,21 +105,10 @@ def test_a_question_says_which_server_has_the_variable():
     assert "did you mean sync_binlog?" in settings._unknown(Server(), "sink_binlog").found
 
 
-class Node:
-    """A node that has ended at its start."""
-
-    dialect = dialects()["mariadb"]
-
-    def state(self):
-        return "exited", 1
-
-    def logs_since_start(self):
-        return "[ERROR] mariadbd: unknown variable 'innodb-redo-log-capacity=100M'\n[ERROR] Aborting"
-
-
-def test_an_option_that_a_server_does_not_start_with_is_explained_too(refused):
+def test_an_option_that_a_server_does_not_start_with_is_explained_too(fake_world, refused):
     """By the server's own error, and what is known of the variable."""
-    lab = type("Lab", (), {"node": lambda _self, _name: Node()})()
+    lab = FakeLab(fake_world(), catalogue.topology("async"), "mariadb")
+    lab.died["source"] = "[ERROR] mariadbd: unknown variable 'innodb-redo-log-capacity=100M'\n[ERROR] Aborting"
     found = refused(start_options._are_up, lab, ["source"]).found
 
     assert "innodb_redo_log_capacity, which only MySQL has; MariaDB's is innodb_log_file_size" in found
