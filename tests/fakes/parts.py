@@ -8,6 +8,8 @@ import pytest
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 
+from tests.fakes.link import FakeProxies
+
 
 class FakeService:
     """A service of a fake lab whose own methods take the service's name."""
@@ -55,6 +57,7 @@ class LabOfServers(LabOfNames):
     def __init__(self, topology: str, make: Callable[[str], Any], **servers: Any):
         self.name, self.topology = f"lab-{topology}", catalogue.topology(topology)
         self.servers = {node.name: make(node.name) for node in self.topology.nodes} | servers
+        self.toxiproxy = FakeProxies(self.topology)
 
     def server(self, name: str) -> Any:
         return self.servers[name]

@@ -6,6 +6,7 @@ import pytest
 from replication_lab.cli import output
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import failover, fence
+from replication_lab.replication.source_replica import Followers
 from replication_lab.world import clock
 from rich.console import Console
 
@@ -208,3 +209,33 @@ def test_a_failover_that_ended_halfway_can_be_repeated(lab, refused):
 
     assert failover.failover(lab, "near").source == "near"
     assert not lab.nodes["near"].read_only and lab.nodes["source"].read_only
+
+
+def test_in_a_drill_all_rows_come_from_the_new_source_at_the_end(lab):
+    """Clients write there; where no node answers, they write where the topology says."""
+    kind = Followers(lab)
+    lab.nodes["source"].silent = True
+    assert kind.promote("near") == ""
+    lab.nodes["source"].silent = False
+    kind.rejoin()
+
+    assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+    assert failover.sources(lab) == {"source": "near", "far": "near"} and kind.written_at() == "near"
+    for node in lab.nodes.values():
+        node.silent = True
+    assert kind.arrangement()[0] == {"source": "source", "near": "replica", "far": "replica"}
+    assert kind.written_at() == "source"
+
+
+def test_in_a_drill_a_replica_that_is_ahead_is_taken_back_like_the_old_source(lab, monkeypatch):
+    """It is the only one with its rows, which are lost; until then it has no source."""
+    monkeypatch.setattr(failover, "clone", lambda source, target: f"as {source.name}")
+    kind = Followers(lab)
+    lab.nodes["source"].silent, lab.nodes["far"].has = True, "0-1-11"
+    assert "far has 1 transaction" in kind.promote("near")
+    lab.nodes["source"].silent = False
+    assert "far" not in failover.sources(lab)
+    kind.rejoin()
+
+    assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+    assert failover.sources(lab) == {"source": "near", "far": "near"}
