@@ -33,11 +33,11 @@ def test_every_kind_of_part_is_on_a_page():
 def test_a_part_that_was_changed_by_hand_is_made_again(tmp_path):
     """What stands before and behind it is kept."""
     page = tmp_path / "drills.md"
-    page.write_text(f"# A title\n\n<!-- made: fault_table -->\n\nold\n\n{made_parts.END}\n\nMore.\n")
+    page.write_text(f"# A title\n\n<!-- made: fault_table -->\n\nStale.\n\n{made_parts.END}\n\nMore.\n")
     made = made_parts.page(page)
 
     assert made.startswith("# A title\n\n<!-- made: fault_table -->\n\n| fault | targets |")
-    assert "old" not in made and made.endswith(f" |\n\n{made_parts.END}\n\nMore.\n")
+    assert "Stale." not in made and made.endswith(f" |\n\n{made_parts.END}\n\nMore.\n")
 
 
 def test_the_page_of_drills_has_a_row_for_each_fault():

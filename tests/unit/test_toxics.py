@@ -184,13 +184,12 @@ def test_asking_on_one_link_and_answering_on_another_takes_the_same_round_trip(l
 
 
 def test_a_correction_keeps_the_proportion_of_a_link_that_is_slower_one_way(latency):
+    """Not the difference of its directions."""
     link = AdjustedLink("link")
     link.over = 3.0
+    found = calibrated(link, latency(20, 80), FakeRoundTrip(link))
 
-    assert [body.attributes["latency"] for body in calibrated(link, latency(20, 80), FakeRoundTrip(link)).bodies] == [
-        19,
-        78,
-    ]
+    assert [body.attributes["latency"] for body in found.bodies] == [19, 78]
 
 
 def test_what_the_proxys_timers_usually_add_needs_no_second_measurement(latency):
@@ -283,10 +282,9 @@ def test_jitter_is_not_calibrated(link, latency):
 def test_a_dead_link_cannot_be_calibrated(link, latency, refused):
     """Where no answer there is an error that names the link."""
     link.cut()
+    error = refused(calibrated, link, latency(42, 43), FakeRoundTrip(link))
 
-    assert (
-        "link source-replica does not answer" in refused(calibrated, link, latency(42, 43), FakeRoundTrip(link)).found
-    )
+    assert "link source-replica does not answer" in error.found
 
 
 @pytest.mark.parametrize("name", catalogue.toxics())
@@ -342,9 +340,7 @@ def test_a_toxic_removed_during_the_load_is_not_seen(link, latency):
 @pytest.mark.parametrize(("meanwhile", "seen"), [(None, True), (clear, False)])
 def test_a_single_millisecond_is_proved(link, meanwhile, seen):
     """Although timers vary by more: upwards only."""
-    fault = within(link, catalogue.toxic("campus-1ms"), lambda: meanwhile and meanwhile(link))
-
-    assert fault.seen is seen
+    assert within(link, catalogue.toxic("campus-1ms"), lambda: meanwhile and meanwhile(link)).seen is seen
 
 
 def test_a_link_slower_than_asked_is_not_seen_as_asked(link, latency):
@@ -358,9 +354,7 @@ def test_a_link_slower_than_asked_is_not_seen_as_asked(link, latency):
 
 def test_a_calibrated_toxic_far_too_slow_is_told_by_the_median(link, latency):
     """What acts may differ from what was asked; what was asked is the measure."""
-    fault = within(link, latency(60, 60), asked=latency(42, 43))
-
-    assert "the median round trip during the load was 12" in fault.why
+    assert "the median round trip during the load was 12" in within(link, latency(60, 60), asked=latency(42, 43)).why
 
 
 def test_a_link_that_does_not_come_back_to_itself_is_doubted(link, latency):
