@@ -15,8 +15,9 @@ import msgspec
 import yaml
 from replication_lab import runs
 from replication_lab.model.drill.drill import Drill
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
-from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow, FigureRow
+from replication_lab.report.rows import CaseRow, DrillRow, FigureRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from rich.console import Console
@@ -114,7 +115,7 @@ def experiment(name: str) -> ExperimentSummary:
     return found
 
 
-def measured(claim: ClaimRow) -> str:
+def measured(claim: ClaimJudgement) -> str:
     if claim.measured is None or claim.interval is None:
         return known_value(claim.measured)
     return with_interval(claim.measured, claim.interval.low, claim.interval.high)
@@ -191,7 +192,7 @@ def quoted(published: float | None) -> str:
     return "–" if published is None else f"{published:g}"
 
 
-def answers() -> list[tuple[dict[str, str], dict[str, ClaimRow]]]:
+def answers() -> list[tuple[dict[str, str], dict[str, ClaimJudgement]]]:
     """Return each published measurement with its answer, and the claims that the answer names."""
     found = []
     for each in yaml.safe_load(PUBLISHED.read_text()):

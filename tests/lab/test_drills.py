@@ -45,7 +45,7 @@ ALL = sorted(
 
 def surprises(result):
     """Return the expectations whose verdict differs from that in the drill's file, with the reason."""
-    differing = [one for one in result.judgements if one.verdict is not one.expected.verdict]
+    differing = [one for one in result.judgements if one.verdict is not one.expected]
     return {one.sentence: one.reason for one in differing}
 
 

@@ -85,7 +85,7 @@ def test_the_drill_of_slow_disks_comes_out_as_its_file_says(docker, tmp_path):
             lab.down()
     result = drill_set.judged(evidence, tmp_path / "ledger")
 
-    assert [one.reason for one in result.judgements if one.verdict is not one.expected.verdict] == []
+    assert [one.reason for one in result.judgements if one.verdict is not one.expected] == []
     assert result.doubts == []
     assert all(acted.proofs for acted in result.evidence.acted)
 

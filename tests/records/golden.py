@@ -25,6 +25,8 @@ OF_CLAIM = (
     *("id", "engine", "relation", "unit", "verdict", "expected", "changed"),
     *("published", "predicted", "measured", "interval", "rounds"),
 )
+# The estimate is also `measured`.
+OF_INTERVAL = ("low", "high", "level", "n")
 # By the names that they had when the first records were kept.
 OF_VERDICT = {
     **{"found": "measured"},
@@ -74,7 +76,7 @@ def of_experiment(summary: dict) -> dict:
         "noisy": summary["environment"]["noise"]["noisy"],
         "faults_seen": sum(fault["seen"] for fault in summary["faults"]),
         "cases": [_known(_picked(OF_CASE, case)) for case in summary["cases"]],
-        "claims": [_picked(OF_CLAIM, claim) for claim in summary["claims"]],
+        "claims": [_claim(claim) for claim in summary["claims"]],
         "not_judged": [_picked(("claim", "engine", "case"), left) for left in summary["not_judged"]],
         "comparison": summary["comparison"] and _picked(("unit", "columns", "rows"), summary["comparison"]),
     }
@@ -109,6 +111,11 @@ def first_name(figure: str) -> str:
 
 def _picked(keys: tuple[str, ...], found: dict) -> dict:
     return {key: found[key] for key in keys}
+
+
+def _claim(claim: dict) -> dict:
+    interval = claim["interval"] and _picked(OF_INTERVAL, claim["interval"])
+    return {**_picked(OF_CLAIM, claim), "interval": interval}
 
 
 def _known(case: dict) -> dict:

@@ -6,12 +6,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.statistics import Interval
 from replication_lab.model.experiment.experiment import Curves
 from replication_lab.model.record.record import Record
 from replication_lab.report import chart, charts, forest, forest_rows, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip
 from replication_lab.report.forest import against
-from replication_lab.report.rows import FigureRow, IntervalRow
+from replication_lab.report.rows import FigureRow
 from replication_lab.report.svg import Scale
 
 from tests.unit.synthetic import experiment, record, run
@@ -129,7 +130,7 @@ def test_bounds_are_those_that_decided():
 
 def test_an_effect_is_drawn_around_no_difference():
     """A ratio of 0.5 lies left of 1, and nothing is shaded, since there is no bound."""
-    bar = forest_rows._ratio("t", "note", IntervalRow(low=0.4, high=0.625, level=0.95, n=3))
+    bar = forest_rows._ratio("t", "note", Interval(0.5, 0.4, 0.625, n=3, level=0.95))
 
     assert (bar.value, bar.least, bar.most) == pytest.approx((0.5, 1, 1))
 

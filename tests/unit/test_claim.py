@@ -9,7 +9,8 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import Expected, Verdict, exit_code
-from replication_lab.model.experiment.claim import NotJudged, judge
+from replication_lab.model.experiment.claim import judge
+from replication_lab.model.experiment.judgement import NotJudged
 from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record

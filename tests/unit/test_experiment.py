@@ -3,8 +3,9 @@
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Expected, Verdict
-from replication_lab.model.experiment.claim import Claim, NotJudged
+from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.experiment.judgement import NotJudged
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import Total, throughput
 from replication_lab.model.record.record import Record
@@ -86,10 +87,10 @@ def test_published_figures_come_from_the_data():
 
 def test_a_known_refutation_carries_its_reason():
     """A verdict expected to be REFUTED is not a change, and says because of what."""
-    found = {j.claim: j for j in experiment().judge(record(4))}["sixteen-clients-pipeline"]
+    found = {j.id: j for j in experiment().judge(record(4))}["sixteen-clients-pipeline"]
 
     assert (found.verdict, found.changed) == (Verdict.REFUTED, False)
-    assert "AFTER_SYNC" in found.expected.because
+    assert "AFTER_SYNC" in found.because
 
 
 def test_rounds_are_shuffled_by_the_seed_alone():
@@ -135,7 +136,7 @@ def test_an_experiment_needs_no_data():
 def test_the_synthetic_run_holds_all_but_the_known_refutation():
     """The record that the other tests sabotage is a sound one."""
     verdicts = {
-        j.claim: j.verdict
+        j.id: j.verdict
         for j in experiment([c for c in synthetic.CLAIMS if c.id != "link-is-as-asked"]).judge(record(5))
     }
 
@@ -161,7 +162,7 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
     without = lab(not_applicable={"after-commit-85ms-1": "MySQL 5.5 has no wait point"})
     of = Record([run(), without])
 
-    assert "after-commit-shows" not in [j.claim for j in experiment().judge(of)]
+    assert "after-commit-shows" not in [j.id for j in experiment().judge(of)]
     assert experiment().not_judged(of) == [
         NotJudged("after-commit-shows", "mariadb", "MySQL 5.5 has no wait point", "after-commit-85ms-1")
     ]

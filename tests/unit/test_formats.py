@@ -13,12 +13,12 @@ from junitparser import JUnitXml
 from replication_lab import cli
 from replication_lab.model.comparing.comparison import compare
 from replication_lab.model.core.event import End
+from replication_lab.model.core.statistics import Interval
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.record.record import Record
 from replication_lab.report import annotations, compared, figures, formats, markdown, page, summarise
-from replication_lab.report.rows import IntervalRow
 
 from tests.records import golden
 from tests.unit.synthetic import claim, experiment, record
@@ -99,7 +99,7 @@ def test_an_answer_has_its_interval_and_is_marked_if_it_includes_no_change(recor
     text = lab("report", str(recorded["ask_topologies"]), "--format", "markdown").stdout
 
     assert [row[2] for row in rows(text, "setting")] == ["0.02389–0.02729 times", "0.01403–0.01581 times"]
-    assert markdown._times(IntervalRow(low=0.97, high=1.02, level=0.95, n=6)) == "~ 0.9700–1.020 times"
+    assert markdown._times(Interval(1.0, 0.97, 1.02, n=6, level=0.95)) == "~ 0.9700–1.020 times"
 
 
 def test_drills_have_what_was_lost_and_how_long_it_took(recorded):

@@ -11,6 +11,7 @@ from replication_lab import pytest_plugin
 from replication_lab.faults.changed_toxic import ChangedToxic
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.judgement import NotJudged
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.lab.condition import parse_condition
 from replication_lab.pytest_plugin import answers
@@ -20,7 +21,6 @@ from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
 from replication_lab.pytest_plugin.session import LabSession
 from replication_lab.report import wording
-from replication_lab.report.rows import NotJudgedRow
 from replication_lab.world import catalogue, places
 
 from tests.fakes.fault import FakeFault
@@ -109,7 +109,7 @@ def test_an_unknown_claim_name_is_refused(judged, refused):
 
 def test_a_claim_that_was_not_judged_on_each_engine_is_unknown(judged, tmp_path):
     """It holds on one, and another one does not support its case; one that is only compared with counts as included."""
-    left = NotJudgedRow(claim="costs-a-trip", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
+    left = NotJudged(claim="costs-a-trip", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
     partly = Judged(tmp_path, _with(judged.summary, not_judged=[left]), "fail")
     compared = Judged(tmp_path, _with(judged.summary, not_judged=[_with(left, reference=True)]), "fail")
 
@@ -123,7 +123,7 @@ def test_a_claim_that_was_not_judged_on_each_engine_is_unknown(judged, tmp_path)
 
 def test_a_refuted_claim_does_not_hold_whatever_else_is_unknown(judged, tmp_path):
     """--lab-unknown=skip does not hide it."""
-    left = NotJudgedRow(claim="faster", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
+    left = NotJudged(claim="faster", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
     partly = Judged(tmp_path, _with(judged.summary, not_judged=[left]), "skip")
 
     assert bool(partly.holds("faster")) is False

@@ -18,8 +18,9 @@ from replication_lab.model.core.statistics import (
     interval_of_ratio,
 )
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.claim import Claim, judge
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import throughput
-from replication_lab.model.experiment.relations import RelationFinding
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from scipy.special import bdtrc
@@ -139,13 +140,14 @@ def _sequential_verdict(ratios, plan: Plan) -> Verdict:
     return finding.verdict
 
 
-def _decided(ratios, plan: Plan) -> RelationFinding:
+def _decided(ratios, plan: Plan) -> ClaimJudgement:
     taken = [
         Measurement(engine="e", round=n, case=case, figures={"throughput": rate})
         for n, ratio in enumerate(ratios)
         for case, rate in (("a", ratio), ("b", 1.0))
     ]
-    return throughput("a").over(throughput("b")).at_least(0.9).decide(Record(taken), "e", plan)
+    claim = Claim("kept", "The throughput is kept.", throughput("a").over(throughput("b")).at_least(0.9))
+    return judge(claim, Record(taken), "e", plan)
 
 
 def test_the_ratio_is_that_of_the_pairs_whatever_they_share():
@@ -263,7 +265,7 @@ def test_an_undecidable_claim_is_given_up_early_and_says_what_it_would_take():
 
     assert outcome.rounds < 5
     assert (finding.verdict, finding.given_up) == (Verdict.UNKNOWN, True)
-    assert finding.needed > 8
+    assert finding.rounds_needed > 8
     assert "at this spread it would take about 31 rounds" in finding.reason
 
 

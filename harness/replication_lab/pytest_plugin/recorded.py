@@ -6,14 +6,14 @@ from typing import Any
 from replication_lab import experiments, runs
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.progress import Tell
-from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.question.question import NAME
 from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
-from replication_lab.report.rows import ClaimRow, JudgementRow, NotJudgedRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
 
@@ -46,9 +46,9 @@ class Recorded:
         return self._answer({0: True, 1: False}.get(code), wording.overall(self.summary), lines)
 
 
-def told(row: JudgementRow) -> list[str]:
+def told(row: Judgement) -> list[str]:
     """Return a verdict in lines: the sentence, the relation, what was measured, the reason."""
-    found = wording.evidence(row) if isinstance(row, ClaimRow) else ""
+    found = wording.evidence(row) if isinstance(row, ClaimJudgement) else ""
     return [
         f"{wording.verdict(row)}: {row.sentence}",
         f"  {row.relation}",
@@ -80,7 +80,7 @@ class Judged(Recorded):
         """Return whether a claim is refuted; a claim that is not decided is unknown, not refuted."""
         return self._is(Verdict.REFUTED, claim, engine)
 
-    def claim(self, name: str, engine: str = "") -> list[ClaimRow]:
+    def claim(self, name: str, engine: str = "") -> list[ClaimJudgement]:
         """Return the rows of a claim, one for each engine; LabError for an unknown name."""
         rows = [row for row in self.summary.claims if name in (row.id, row.sentence) and engine in ("", row.engine)]
         known = [row.id for row in self.summary.claims] + [left.claim for left in self.summary.not_judged]
@@ -97,7 +97,7 @@ class Judged(Recorded):
         line = _line(worst) if worst else f"{name} was not judged on {', '.join(each.engine for each in left)}"
         return self._answer(_is_so(asked, verdicts, whole=not left), line, lines)
 
-    def _left_out(self, names: set[str], engine: str) -> list[NotJudgedRow]:
+    def _left_out(self, names: set[str], engine: str) -> list[NotJudged]:
         """Return where a claim has no verdict: what holds on the other engines only does not hold on all of the run."""
         left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
         return [each for each in left if not each.reference or engine]
@@ -111,7 +111,7 @@ def _is_so(asked: Verdict, verdicts: set[Verdict], whole: bool) -> bool | None:
     return verdicts == {asked} if whole and Verdict.UNKNOWN not in verdicts else None
 
 
-def _line(row: ClaimRow) -> str:
+def _line(row: ClaimJudgement) -> str:
     name = row.id if len(row.id) <= SHOWN else f"{row.id[:SHOWN]}…"
     return f"{row.verdict}: {name} on {row.engine}, measured {wording.measured(row)}"
 

@@ -6,8 +6,10 @@ The form is documented at https://docs.github.com/actions, "Workflow commands fo
 from collections.abc import Iterator
 
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill_result import FigureJudgement
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import wording
-from replication_lab.report.rows import ClaimRow, DrillsSummary, ExpectationRow, Summary
+from replication_lab.report.rows import DrillsSummary, Summary
 
 
 def text(summary: Summary) -> str:
@@ -29,14 +31,14 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield from (command("warning", "not judged", line) for line in wording.not_judged(summary))
 
 
-def _judged(summary: Summary) -> Iterator[tuple[str, ClaimRow | ExpectationRow]]:
+def _judged(summary: Summary) -> Iterator[tuple[str, ClaimJudgement | FigureJudgement]]:
     if isinstance(summary, DrillsSummary):
         yield from ((f"drill {drill.name}", row) for drill in summary.drills for row in drill.expectations)
     else:
         yield from ((f"{summary.experiment} on {claim.engine}", claim) for claim in summary.claims)
 
 
-def _told(row: ClaimRow | ExpectationRow) -> str:
+def _told(row: ClaimJudgement | FigureJudgement) -> str:
     return f"{row.sentence}: {wording.explanation(row)}"
 
 

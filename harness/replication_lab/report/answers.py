@@ -3,17 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.verdict import Judgement, Verdict
+from replication_lab.model.drill.drill_result import FigureJudgement
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
-from replication_lab.report.rows import (
-    ClaimRow,
-    DrillRow,
-    DrillsSummary,
-    ExpectationRow,
-    ExperimentSummary,
-    JudgementRow,
-    Summary,
-)
+from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary, Summary
 
 # At most this many claims are named in an answer; the table below has all of them.
 NAMED = 2
@@ -51,7 +45,7 @@ def _rows(count: float) -> str:
     return "row" if count == 1 else "rows"
 
 
-def _counted(judged: Sequence[JudgementRow]) -> Iterator[str]:
+def _counted(judged: Sequence[Judgement]) -> Iterator[str]:
     """Yield how many claims have which verdict, as a sentence."""
     if not judged:
         yield "Nothing was judged."
@@ -73,7 +67,7 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _named(claims: Sequence[ClaimRow], several: bool) -> Iterator[str]:
+def _named(claims: Sequence[ClaimJudgement], several: bool) -> Iterator[str]:
     """Yield the claims that a reader should know first: the unexpected ones, else those refuted, else undecided."""
     for word, chosen in (
         ("Not as expected", [row for row in claims if row.changed]),
@@ -88,7 +82,7 @@ def _named(claims: Sequence[ClaimRow], several: bool) -> Iterator[str]:
             return
 
 
-def _claim(row: ClaimRow, several: bool) -> str:
+def _claim(row: ClaimJudgement, several: bool) -> str:
     where = f" on {row.engine}" if several else ""
     found = f": measured {wording.measured(row)}" if row.interval else f": {row.reason}"
     return f"“{row.sentence}”{where}{found}"
@@ -151,7 +145,7 @@ def _seconds(drill: DrillRow, figure: str) -> float:
     return 0.0 if isinstance(found, str) else float(found)
 
 
-def marks(expectations: Sequence[ExpectationRow]) -> Counter[str]:
+def marks(expectations: Sequence[FigureJudgement]) -> Counter[str]:
     """Return how many expectations have each tone."""
     return Counter(wording.tone(row) for row in expectations)
 

@@ -5,20 +5,20 @@ At a given rate the throughput is the requested one, so only latencies differ.
 
 from replication_lab.model.core.statistics import Interval, NoInterval, about
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.experiment.claim import ClaimJudgement
 from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import Difference, Figure
 from replication_lab.model.question.question import Effect
 from replication_lab.model.question.rate import kept
 from replication_lab.model.record.record import Record
-from replication_lab.report.rows import EffectRow, IntervalRow
+from replication_lab.report.rows import EffectRow
 
 
 def effects(experiment: Experiment, record: Record, judgements: list[ClaimJudgement]) -> list[EffectRow]:
     """Return a row for each effect that the question asks for, on each engine; empty for other experiments."""
     if experiment.asked is None:
         return []
-    known = {(each.claim, each.engine): each for each in judgements}
+    known = {(each.id, each.engine): each for each in judgements}
     return [
         _row(experiment, record, engine, effect, known.get((effect.claims[0], engine)))
         for engine in record.engines
@@ -53,10 +53,10 @@ def _row(
         baseline=effect.baseline,
         known=sure,
         claims=effect.claims,
-        throughput_ratio=None if paced else _as_row(ratio),
-        latency_p50_ratio=_as_row(ratio) if paced else None,
-        latency_p50_difference_ms=_as_row(p50),
-        latency_p99_difference_ms=_as_row(p99) if paced else None,
+        throughput_ratio=None if paced else ratio,
+        latency_p50_ratio=ratio if paced else None,
+        latency_p50_difference_ms=p50,
+        latency_p99_difference_ms=p99 if paced else None,
         sentence=sentence,
     )
 
@@ -71,10 +71,6 @@ def _difference(experiment: Experiment, record: Record, engine: str, effect: Eff
 
 def _engine(experiment: Experiment, case: str) -> str:
     return experiment.lab_of(experiment.case(case)).engine
-
-
-def _as_row(found: Interval | None) -> IntervalRow | None:
-    return None if found is None else IntervalRow(low=found.low, high=found.high, n=found.n, level=found.level)
 
 
 def _faster(ratio: Interval) -> str:
@@ -117,5 +113,5 @@ def _unknown(effect: Effect, found: ClaimJudgement | None, of: str) -> str:
     if found.doubted or found.interval is None:
         return f"{effect.changed}: not known; {found.reason}"
     seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the {of}"
-    more = f"; {about(found.needed)} rounds would be" if found.needed else ""
+    more = f"; {about(found.rounds_needed)} rounds would be" if found.rounds_needed else ""
     return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"

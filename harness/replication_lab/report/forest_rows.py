@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.comparing.comparison import ComparedOutcome, FigureChange
+from replication_lab.model.core.statistics import Interval
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import forest, wording
 from replication_lab.report.forest import Bar
-from replication_lab.report.rows import ClaimRow, EffectRow, IntervalRow
+from replication_lab.report.rows import EffectRow
 
 TONES = {"HOLDS": "good", "KNOWN": "note", "CHANGED": "bad", "UNKNOWN": "doubt"}
 SYMBOLS = {"good": "●", "note": "◇", "bad": "◆", "doubt": "□"}
@@ -32,15 +34,15 @@ def plot(bars: Sequence[Bar | None], told: str) -> Plot | None:
     return Plot(forest.axis(on, told), [forest.row(bar, on) if bar else None for bar in bars])
 
 
-def in_order(claims: Sequence[ClaimRow]) -> list[ClaimRow]:
+def in_order(claims: Sequence[ClaimJudgement]) -> list[ClaimJudgement]:
     return sorted(claims, key=lambda row: ORDER[TONES[wording.tone(row)]])
 
 
-def of_claims(claims: Sequence[ClaimRow]) -> Plot | None:
+def of_claims(claims: Sequence[ClaimJudgement]) -> Plot | None:
     return plot([of_claim(row) for row in claims], "measured, as a multiple of the claim's bound; log scale")
 
 
-def of_claim(row: ClaimRow) -> Bar | None:
+def of_claim(row: ClaimJudgement) -> Bar | None:
     if row.interval is None or row.measured is None:
         return None
     figures = (row.measured, row.interval.low, row.interval.high)
@@ -48,7 +50,7 @@ def of_claim(row: ClaimRow) -> Bar | None:
     return forest.against(told, TONES[wording.tone(row)], figures, (row.least, row.most))
 
 
-def bound(row: ClaimRow) -> str:
+def bound(row: ClaimJudgement) -> str:
     """Return the bounds in words: ≥ 0.9, or 0.95–1.05."""
     if row.least is not None and row.most is not None:
         return f"{row.least:.4g}–{row.most:.4g}"
@@ -68,12 +70,9 @@ def _effect(row: EffectRow) -> Bar | None:
     return _ratio(row.sentence, "note" if row.known else "doubt", found)
 
 
-def _ratio(told: str, tone: str, found: IntervalRow) -> Bar | None:
+def _ratio(told: str, tone: str, found: Interval) -> Bar | None:
     """Return the row of a ratio to 1: there is no bound, so nothing is shaded."""
-    if found.low <= 0:
-        return None
-    middle = (found.low * found.high) ** 0.5
-    return Bar(told, tone, middle, found.low, found.high, 1.0, 1.0)
+    return Bar(told, tone, found.estimate, found.low, found.high, 1.0, 1.0) if found.low > 0 else None
 
 
 def of_changes(changes: Sequence[FigureChange]) -> Plot | None:

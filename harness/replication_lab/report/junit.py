@@ -7,18 +7,11 @@ from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.core.visible import visible
+from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.report import wording
-from replication_lab.report.rows import (
-    ClaimRow,
-    DrillRow,
-    DrillsSummary,
-    ExperimentSummary,
-    JudgementRow,
-    NotJudgedRow,
-    Summary,
-)
+from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary, Summary
 
 
 def render(summary: Summary) -> bytes:
@@ -56,7 +49,7 @@ def _suite(name: str, summary: Summary, cases: list[TestCase]) -> TestSuite:
     return suite
 
 
-def _claim(claim: ClaimRow, classname: str) -> TestCase:
+def _claim(claim: ClaimJudgement, classname: str) -> TestCase:
     return _case(f"{claim.id}: {claim.sentence}", classname, claim, wording.evidence(claim))
 
 
@@ -68,7 +61,7 @@ def _drill(drill: DrillRow, classname: str) -> list[TestCase]:
     return [_case(row.sentence, f"{classname}.{drill.name}", row) for row in drill.expectations]
 
 
-def _case(name: str, classname: str, row: JudgementRow, *figures: str) -> TestCase:
+def _case(name: str, classname: str, row: Judgement, *figures: str) -> TestCase:
     case = TestCase(name, classname=classname)
     case.system_out = "\n".join((wording.verdict(row), row.relation, *figures, wording.explanation(row)))
     if row.changed:
@@ -78,13 +71,13 @@ def _case(name: str, classname: str, row: JudgementRow, *figures: str) -> TestCa
     return case
 
 
-def _skipped(left: NotJudgedRow, classname: str) -> TestCase:
+def _skipped(left: NotJudged, classname: str) -> TestCase:
     case = TestCase(left.claim, classname=classname)
     case.result = [Skipped(wording.why_not_judged(left), "not judged")]
     return case
 
 
-def _of_its_end(summary: Summary, judged: Sequence[JudgementRow], classname: str) -> list[TestCase]:
+def _of_its_end(summary: Summary, judged: Sequence[Judgement], classname: str) -> list[TestCase]:
     """Return an error for a run that crashed or judged nothing, or that broke off although all verdicts are green."""
     why = wording.broke_off(summary)
     green = all(row.verdict is not Verdict.UNKNOWN and not row.changed for row in judged)

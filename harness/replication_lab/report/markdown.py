@@ -3,20 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.event import LabCameUp
+from replication_lab.model.core.statistics import Interval
+from replication_lab.model.core.verdict import Judgement, Verdict
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
-from replication_lab.report.rows import (
-    ClaimRow,
-    DrilledRow,
-    DrillRow,
-    DrillsSummary,
-    EffectRow,
-    ExperimentSummary,
-    IntervalRow,
-    JudgementRow,
-    LabRow,
-    Summary,
-)
+from replication_lab.report.rows import DrilledRow, DrillRow, DrillsSummary, EffectRow, ExperimentSummary, Summary
 
 NONE = "–"
 # Characters that Markdown or HTML would read as markup in a cell.
@@ -58,7 +50,7 @@ def _head(summary: Summary, run: str) -> Iterator[str]:
         yield items(told)
 
 
-def _server(lab: LabRow) -> str:
+def _server(lab: LabCameUp) -> str:
     return f"{lab.engine} ({lab.version})"
 
 
@@ -78,12 +70,12 @@ def _experiment(summary: ExperimentSummary) -> Iterator[str]:
         yield items(left)
 
 
-def _urgency(row: JudgementRow) -> int:
+def _urgency(row: Judgement) -> int:
     """Return the place of a verdict in a table: unexpected ones first, then unknown ones."""
     return 0 if row.changed else 1 if row.verdict is Verdict.UNKNOWN else 2
 
 
-def _claim(claim: ClaimRow) -> tuple[str, ...]:
+def _claim(claim: ClaimJudgement) -> tuple[str, ...]:
     figures = f"{wording.measured(claim)} {claim.unit}".strip()
     return (
         wording.verdict(claim),
@@ -101,11 +93,11 @@ def _effect(effect: EffectRow) -> tuple[str, ...]:
     return effect.changed, effect.common, _times(effect.throughput_ratio), p50, effect.sentence
 
 
-def _times(ratio: IntervalRow | None) -> str:
+def _times(ratio: Interval | None) -> str:
     return f"{_marked(ratio, 1)}{wording.number(ratio.low)}–{wording.number(ratio.high)} times" if ratio else NONE
 
 
-def _marked(found: IntervalRow, same: float) -> str:
+def _marked(found: Interval, same: float) -> str:
     """Return "~ " if the interval includes "no change", as `lab compare` marks it."""
     return "~ " if found.low <= same <= found.high else ""
 

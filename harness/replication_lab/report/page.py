@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from replication_lab.model.core.verdict import Judgement
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.record.record import Record
 from replication_lab.report import (
@@ -29,7 +30,7 @@ from replication_lab.report import (
 from replication_lab.report.chart import Chart
 from replication_lab.report.csv_text import csv_text
 from replication_lab.report.round_timelines import Fitted
-from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, JudgementRow, Summary
+from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, Summary
 
 STYLES = ("theme.css", "chart.css", "report.css", "uplot/uPlot.min.css")
 SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
@@ -111,7 +112,7 @@ def _pages() -> Environment:
     return pages
 
 
-def tone(row: JudgementRow) -> str:
+def tone(row: Judgement) -> str:
     """Return the tone of a verdict: good, note, bad or doubt."""
     return forest_rows.TONES[wording.tone(row)]
 

@@ -2,9 +2,13 @@
 
 import msgspec
 
-from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.core.event import LabCameUp
+from replication_lab.model.core.statistics import Interval
+from replication_lab.model.core.verdict import Judgement
+from replication_lab.model.drill.drill_result import FigureJudgement
 from replication_lab.model.drill.evidence import FaultEvidence, Return
 from replication_lab.model.drill.timeline import Phase
+from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.record.measurement import Spread
 from replication_lab.model.record.only import Only
 
@@ -13,20 +17,6 @@ SCHEMA = 4
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the summary."""
-
-
-class LabRow(Row, frozen=True, kw_only=True):
-    """The server of one engine: its version, image digests by service, settings as read back.
-
-    `changed` are the settings that were set; all others have the server's default. Empty if it does not tell.
-    """
-
-    engine: str
-    version: str
-    topology: str
-    images: dict[str, str]
-    settings: dict
-    changed: dict[str, str] = {}
 
 
 class NoiseRow(Row, frozen=True, kw_only=True):
@@ -50,7 +40,7 @@ class Environment(Row, frozen=True, kw_only=True):
     """The machine (kernel, CPUs, memory, engine versions), the servers, and the noise."""
 
     host: dict
-    labs: list[LabRow]
+    labs: list[LabCameUp]
     noise: NoiseRow
 
 
@@ -106,56 +96,6 @@ class CaseRow(Row, frozen=True, kw_only=True):
     pooled: dict[str, float] = {}
 
 
-class IntervalRow(Row, frozen=True, kw_only=True):
-    """A confidence interval at the level of one look, from n rounds."""
-
-    low: float
-    high: float
-    level: float
-    n: int
-
-
-class JudgementRow(Row, frozen=True, kw_only=True):
-    """A sentence's verdict; `changed` means that it is not the expected one."""
-
-    sentence: str
-    relation: str
-    verdict: Verdict
-    expected: Verdict
-    changed: bool
-    because: str
-    reason: str
-
-
-class ClaimRow(JudgementRow, frozen=True, kw_only=True):
-    """A claim's verdict on one engine.
-
-    `rounds_needed` is about the number of rounds after which an undecided claim would be decided, if spread and
-    estimate stayed the same; null for decided claims. The claim holds if the whole interval is between `least` and
-    `most`; null where that side is open, and both for a claim about a count.
-    """
-
-    id: str
-    engine: str
-    unit: str
-    published: float | None
-    predicted: float | None
-    measured: float | None
-    interval: IntervalRow | None
-    rounds: int
-    rounds_needed: int | None = None
-    least: float | None = None
-    most: float | None = None
-
-
-class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
-    """The verdict of a drill's expectation: its figure, the bound, and the measured value."""
-
-    figure: str
-    bound: str
-    measured: float | str | None
-
-
 class DrillRow(Row, frozen=True, kw_only=True):
     """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`.
 
@@ -169,26 +109,13 @@ class DrillRow(Row, frozen=True, kw_only=True):
     clients: dict[str, int]
     seconds: float
     figures: dict[str, float | str]
-    expectations: list[ExpectationRow]
+    expectations: list[FigureJudgement]
     doubts: list[str]
     acted: list[FaultEvidence]
     returns: dict[str, Return]
     forbidden: list[str]
     ledger: str = ""
     phases: list[Phase] = []
-
-
-class NotJudgedRow(Row, frozen=True, kw_only=True):
-    """A claim without a verdict, and the reason; `case` is the one that was not measured, null if all were.
-
-    If the engine is the `reference` of the claim, the verdicts on the other engines include it.
-    """
-
-    claim: str
-    engine: str
-    case: str | None
-    reason: str
-    reference: bool = False
 
 
 class PointRow(Row, frozen=True, kw_only=True):
@@ -280,11 +207,11 @@ class EffectRow(Row, frozen=True, kw_only=True):
     baseline: str
     known: bool
     claims: list[str]
-    throughput_ratio: IntervalRow | None
-    latency_p50_difference_ms: IntervalRow | None
+    throughput_ratio: Interval | None
+    latency_p50_difference_ms: Interval | None
     sentence: str
-    latency_p50_ratio: IntervalRow | None = None
-    latency_p99_difference_ms: IntervalRow | None = None
+    latency_p50_ratio: Interval | None = None
+    latency_p99_difference_ms: Interval | None = None
 
 
 class RangeRow(Row, frozen=True, kw_only=True):
@@ -331,8 +258,8 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     source: str
     faults: list[FaultRow]
     cases: list[CaseRow]
-    claims: list[ClaimRow]
-    not_judged: list[NotJudgedRow]
+    claims: list[ClaimJudgement]
+    not_judged: list[NotJudged]
     conditions: dict[str, str] = {}
     only: Only = Only()
     curves: list[CurvesRow] = []
@@ -347,7 +274,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
         return bool(self.effects or self.drilled)
 
     @property
-    def judged(self) -> list[JudgementRow]:
+    def judged(self) -> list[Judgement]:
         return [*self.claims]
 
 
@@ -358,7 +285,7 @@ class DrillsSummary(AnySummary, frozen=True, kw_only=True, tag="drills"):
     drills: list[DrillRow]
 
     @property
-    def judged(self) -> list[JudgementRow]:
+    def judged(self) -> list[Judgement]:
         return [each for drill in self.drills for each in drill.expectations]
 
 

@@ -7,25 +7,22 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.core.verdict import exit_code, worst
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.experiment.claim import ClaimJudgement, NotJudged, Relation
 from replication_lab.model.experiment.experiment import ComparisonTable, Curves, Experiment
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import unit_of
-from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.record.latencies import pooled
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
-from replication_lab.report.drill_rows import of_any_judgement, row_of
+from replication_lab.report.drill_rows import row_of
 from replication_lab.report.drilled import drilled_rows
 from replication_lab.report.effects import effects
 from replication_lab.report.rows import (
     CaseRow,
     CellRow,
-    ClaimRow,
     ComparedRow,
     ComparisonRow,
     CurvesRow,
@@ -34,11 +31,8 @@ from replication_lab.report.rows import (
     ExperimentSummary,
     FaultRow,
     FigureRow,
-    IntervalRow,
-    LabRow,
     LineRow,
     NoiseRow,
-    NotJudgedRow,
     PanelRow,
     PointRow,
     Summary,
@@ -52,7 +46,6 @@ OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHE
 def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
     """Judge the record of an experiment and sum it up. Raise LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
-    relations = {claim.id: claim.relation for claim in experiment.claims}
     return ExperimentSummary(
         **_of_any_run(record, _code(experiment, record, judgements)),
         experiment=run.experiment,
@@ -63,8 +56,8 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         only=run.only,
         faults=_faults(record),
         cases=_cases(experiment, record),
-        claims=[_claim(j, relations[j.claim]) for j in judgements],
-        not_judged=[_not_judged(left) for left in experiment.not_judged(record)],
+        claims=judgements,
+        not_judged=experiment.not_judged(record),
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
         effects=effects(experiment, record, judgements),
@@ -90,7 +83,7 @@ def _not_compared(experiment: Experiment, record: Record, judgements: Sequence[C
         for left in experiment.not_judged(record)
         if left.claim in comparisons and not left.reference and measured & {*comparisons[left.claim].relation.cases}
     )
-    return any(open_) or not any(judged.claim in comparisons for judged in judgements)
+    return any(open_) or not any(judged.id in comparisons for judged in judgements)
 
 
 def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
@@ -121,12 +114,6 @@ def _of_any_run(record: Record, code: int) -> dict[str, Any]:
     }
 
 
-def _not_judged(left: NotJudged) -> NotJudgedRow:
-    return NotJudgedRow(
-        claim=left.claim, engine=left.engine, case=left.case, reason=left.reason, reference=left.reference
-    )
-
-
 def encode(summary: Summary) -> bytes:
     return msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
 
@@ -139,18 +126,7 @@ def schema() -> bytes:
 
 def _environment(record: Record) -> Environment:
     labs = [lab for engine in record.engines for lab in record.labs(engine)]
-    return Environment(host=record.opening.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record))
-
-
-def _lab(lab: LabCameUp) -> LabRow:
-    return LabRow(
-        engine=lab.engine,
-        version=lab.version,
-        topology=lab.topology,
-        images=lab.images,
-        settings=lab.settings,
-        changed=lab.changed,
-    )
+    return Environment(host=record.opening.environment, labs=labs, noise=_noise(record))
 
 
 def _curves(curves: Curves, record: Record) -> CurvesRow:
@@ -303,23 +279,3 @@ def _figure(
 
 def _ratio(value: float | None, known: float | None) -> float | None:
     return value / known if value is not None and known else None
-
-
-def _claim(judgement: ClaimJudgement, relation: Relation) -> ClaimRow:
-    found = judgement.interval
-    between = relation.bounds(found.estimate) if found and isinstance(relation, Bounds) else (-math.inf, math.inf)
-    least, most = (bound if math.isfinite(bound) else None for bound in between)
-    return ClaimRow(
-        **of_any_judgement(judgement),
-        id=judgement.claim,
-        engine=judgement.engine,
-        unit=judgement.unit,
-        published=judgement.published,
-        predicted=judgement.predicted,
-        measured=judgement.measured,
-        interval=IntervalRow(low=found.low, high=found.high, level=found.level, n=found.n) if found else None,
-        rounds=judgement.rounds,
-        rounds_needed=judgement.needed,
-        least=least,
-        most=most,
-    )

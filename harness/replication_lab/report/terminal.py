@@ -7,8 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
-from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
+from replication_lab.report.rows import CaseRow, ComparisonRow, EffectRow, ExperimentSummary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
@@ -145,7 +146,7 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     return table
 
 
-def _told(claim: ClaimRow) -> Text:
+def _told(claim: ClaimJudgement) -> Text:
     text = Text(claim.sentence)
     text.append(f"\n{claim.relation}\n{wording.evidence(claim)}", style="dim")
     if wording.tone(claim) != "HOLDS" or claim.interval is None:

@@ -3,17 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from replication_lab.model.core.verdict import Verdict
-from replication_lab.report.rows import (
-    CaseRow,
-    CellRow,
-    ClaimRow,
-    ExperimentSummary,
-    FigureRow,
-    JudgementRow,
-    NotJudgedRow,
-    Summary,
-)
+from replication_lab.model.core.verdict import Judgement, Verdict
+from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.report.rows import CaseRow, CellRow, ExperimentSummary, FigureRow, Summary
 
 # Whole numbers below LONG, and all numbers from FOUR_DIGITS on, are written without decimals.
 LONG, FOUR_DIGITS = 1e6, 1000
@@ -46,7 +38,7 @@ def number(value: float | None) -> str:
     return f"{value:.0f}" if abs(value) >= FOUR_DIGITS else f"{value:#.4g}".rstrip(".")
 
 
-def measured(row: FigureRow | ClaimRow) -> str:
+def measured(row: FigureRow | ClaimJudgement) -> str:
     """Format the value and its interval: 11.42 [11.38–11.46]."""
     value, bounds = (row.value, row) if isinstance(row, FigureRow) else (row.measured, row.interval)
     if bounds is None or bounds.low is None:
@@ -59,21 +51,21 @@ def cell(found: CellRow | None) -> str:
     return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
 
 
-def verdict(row: JudgementRow) -> str:
+def verdict(row: Judgement) -> str:
     """Return the verdict, with the expected one if it differs."""
     if row.changed:
         return f"{row.verdict}, expected {row.expected}"
     return f"{row.verdict} as expected" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
-def tone(row: JudgementRow) -> str:
+def tone(row: Judgement) -> str:
     """Return the colour class of a verdict: HOLDS, KNOWN (an expected refutation), CHANGED or UNKNOWN."""
     if row.changed:
         return "CHANGED"
     return "KNOWN" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
-def evidence(claim: ClaimRow) -> str:
+def evidence(claim: ClaimJudgement) -> str:
     """Return the known figures: published, predicted, measured."""
     known = {"published": number(claim.published), "predicted": number(claim.predicted), "measured": measured(claim)}
     unit = f" {claim.unit}" if claim.unit else ""
@@ -81,7 +73,7 @@ def evidence(claim: ClaimRow) -> str:
     return " · ".join(figures)
 
 
-def explanation(row: JudgementRow) -> str:
+def explanation(row: Judgement) -> str:
     """Return the reason: the known one for an expected refutation, else how the verdict was reached or missed."""
     if row.verdict is Verdict.REFUTED and not row.changed and row.because:
         return f"{row.because} ({row.reason})"
@@ -215,11 +207,11 @@ def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
     return shown or figures
 
 
-def why_not_judged(left: NotJudgedRow) -> str:
+def why_not_judged(left: NotJudged) -> str:
     return f"{left.case}: {left.reason}" if left.case else left.reason
 
 
-def unanswered(summary: ExperimentSummary) -> list[ClaimRow]:
+def unanswered(summary: ExperimentSummary) -> list[ClaimJudgement]:
     """Return the claims to show beside the answers of a question: without those that an answer has and that hold."""
     answered = _of_answers(summary)
     return [claim for claim in summary.claims if claim.id not in answered or claim.verdict is not Verdict.HOLDS]

@@ -251,7 +251,7 @@ class Run:
     def _failed(self, engine: str) -> bool:
         # The claims about drills are decided later, on other labs.
         later = {claim.id for claim in self.experiment.claims if isinstance(claim.relation, KnownInDrills)}
-        judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.claim not in later]
+        judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.id not in later]
         return bool(exit_code(judged)) and bool(judged or not later)
 
     def _labs(self, engine: str, stack: ExitStack) -> dict[LabSpec, Lab]:
@@ -310,5 +310,5 @@ class Run:
             for session in sessions
             for judgement in self.experiment.judge(self.journal.record, session.engine)
             if not judgement.settled
-            for place in claims[judgement.claim].measured_on(session.engine)
+            for place in claims[judgement.id].measured_on(session.engine)
         }

@@ -9,9 +9,9 @@ import msgspec
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import NOISY, LabCameUp
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.experiment.claim import ClaimJudgement
 from replication_lab.model.experiment.compared_figures import FIGURES
 from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import Quantity, Ratio
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.record.record import Record
@@ -140,7 +140,7 @@ def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineD
         version=lab.version,
         settings=lab.changed | lab.settings,
         cases=cases,
-        claims={one.claim: _claim(one, experiment, record) for one in experiment.judge(record, engine)},
+        claims={one.id: _claim(one, experiment, record) for one in experiment.judge(record, engine)},
     )
 
 
@@ -162,7 +162,7 @@ def _case(engine: str, case: str, record: Record, compared: Sequence[str]) -> Ca
 
 
 def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) -> ClaimDigest:
-    relation = next(claim.relation for claim in experiment.claims if claim.id == judged.claim)
+    relation = next(claim.relation for claim in experiment.claims if claim.id == judged.id)
     found = ClaimDigest(judged.sentence, judged.verdict, judged.changed)
     if not isinstance(relation, Bounds) or not isinstance(relation.quantity, Ratio) or judged.doubted:
         return found

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from replication_lab.model.core.looks import risk_of_a_look
 
 if TYPE_CHECKING:  # it takes long to import
@@ -69,11 +71,11 @@ def about(rounds: int) -> str:
     return f"about {float(f'{rounds:.2g}'):.0f}" if rounds < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
     """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.
 
-    `of_logs` means that it was computed from the logarithms of the values.
+    `of_logs` means that it was computed from the logarithms of the values. `sides` is the number of samples of about
+    `n` values each that it was computed from: 2 for the ratio of two runs.
     """
 
     estimate: float
@@ -82,7 +84,6 @@ class Interval:
     n: int
     level: float
     of_logs: bool = False
-    # The number of samples of about `n` values each that it is computed from: 2 for the ratio of two runs.
     sides: int = 1
 
     def __post_init__(self) -> None:

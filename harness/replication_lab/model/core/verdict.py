@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 
 class Verdict(StrEnum):
     """The verdict on a sentence; UNKNOWN if the figures do not decide it or are in doubt."""
@@ -30,25 +32,25 @@ class Expected:
 TO_HOLD = Expected()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """A sentence with its verdict, of a claim or of a drill's expectation.
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence with its verdict, of a claim or of a drill's expectation, as it is written to summary.json.
 
-    `relation` is the comparison as text, `measured` is the measured value, and `reason` says how it was decided, or why
-    not.
+    `relation` is the comparison as text. `changed` is computed: the verdict is decided and is not the expected one,
+    which fails a regression run. `because` says why a refutation is expected, `reason` how the verdict was reached or
+    missed.
     """
 
     sentence: str
     relation: str
     verdict: Verdict
+    expected: Verdict
+    changed: bool = False
+    because: str
     reason: str
-    expected: Expected = TO_HOLD
-    measured: float | str | None = None
 
-    @property
-    def changed(self) -> bool:
-        """Whether the verdict is decided and is not the expected one; this fails a regression run."""
-        return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected.verdict
+    def __post_init__(self) -> None:
+        changed = self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected
+        msgspec.structs.force_setattr(self, "changed", changed)
 
 
 def exit_code(judged: Iterable[Judgement]) -> int:

@@ -1,7 +1,6 @@
 """The result of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -20,12 +19,12 @@ from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeli
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FigureJudgement(Judgement):
-    """The verdict of a drill's expectation: the measured figure, and its bound."""
+class FigureJudgement(Judgement, frozen=True, kw_only=True):
+    """The verdict of a drill's expectation: its figure, the bound, and the measured value."""
 
     figure: str
     bound: str
+    measured: float | str | None
 
 
 class Result(msgspec.Struct, frozen=True, dict=True):
@@ -181,10 +180,11 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
         relation=f"{asked.figure} is {asked.bound}",
         verdict=verdict,
         reason=reason,
-        expected=asked.expected,
-        measured=found,
+        expected=asked.expect,
+        because=asked.because,
         figure=asked.figure,
         bound=asked.bound,
+        measured=found,
     )
 
 

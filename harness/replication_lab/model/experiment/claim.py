@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.statistics import Interval, NoInterval, Plan, highest_share
-from replication_lab.model.core.verdict import TO_HOLD, Expected, Judgement, Verdict
+from replication_lab.model.core.statistics import NoInterval, Plan, highest_share
+from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
 from replication_lab.model.experiment.drilled import KnownInDrills
+from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.experiment.quantities import Quantity
-from replication_lab.model.experiment.relations import Bounds, NoneSeen, RelationFinding, SomeSeen
+from replication_lab.model.experiment.relations import Bounds, NoneSeen, SomeSeen
 from replication_lab.model.record.record import Record
 
 # A claim of "never" has to state its number of trials if with that number the bad share could exceed this (at 95 %).
@@ -50,65 +53,31 @@ class Claim:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClaimJudgement(Judgement):
-    """A claim's verdict on one engine; `doubted` means that it is UNKNOWN for more reasons than missing figures."""
-
-    claim: str
-    engine: str
-    unit: str
-    measured: float | None = None
-    published: float | None = None
-    predicted: float | None = None
-    interval: Interval | None = None
-    rounds: int = 0
-    needed: int | None = None
-    settled: bool = field(default=False, compare=False)
-    given_up: bool = field(default=False, compare=False)
-    doubted: bool = field(default=False, compare=False)
-
-
 def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = TO_HOLD) -> ClaimJudgement:
     """Judge one claim on one engine; never raise: an error in the judging gives UNKNOWN with that error."""
+    undecided = ClaimJudgement(
+        sentence=claim.sentence,
+        relation=claim.relation.text,
+        verdict=Verdict.UNKNOWN,
+        expected=expected.verdict,
+        because=expected.because,
+        reason="not judged yet",
+        id=claim.id,
+        engine=engine,
+        unit=claim.relation.unit,
+        published=claim.published,
+        predicted=None,
+        measured=None,
+        interval=None,
+        rounds=0,
+    )
     try:
-        finding = _find(claim, record, engine, plan)
         predicted = _predict(claim.predicted, record, engine)
+        found = _decide(claim, replace(undecided, predicted=predicted), record, plan)
     except Exception as error:  # of any type: an error must not look like a decision
         reason = f"judging failed: {type(error).__name__}: {error}"
-        finding, predicted = RelationFinding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
-    return ClaimJudgement(
-        claim=claim.id,
-        sentence=claim.sentence,
-        engine=engine,
-        relation=claim.relation.text,
-        unit=claim.relation.unit,
-        verdict=finding.verdict,
-        reason=finding.reason,
-        expected=expected,
-        published=claim.published,
-        predicted=predicted,
-        measured=finding.measured,
-        interval=finding.interval,
-        rounds=finding.rounds,
-        needed=finding.needed,
-        settled=finding.settled or finding.given_up or finding.verdict is not Verdict.UNKNOWN,
-        given_up=finding.given_up,
-        doubted=finding.doubted,
-    )
-
-
-@dataclass(frozen=True)
-class NotJudged:
-    """A claim without a verdict on an engine, and the reason; `case` is the missing case, if that is the reason.
-
-    An engine that is the `reference` of a claim has no verdict of its own: the verdicts of the others include it.
-    """
-
-    claim: str
-    engine: str
-    reason: str
-    case: str | None = None
-    reference: bool = False
+        return replace(undecided, reason=reason, settled=True, doubted=True)
+    return replace(found, settled=found.settled or found.given_up or found.verdict is not Verdict.UNKNOWN)
 
 
 def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
@@ -126,13 +95,16 @@ def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | 
     return None
 
 
-def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> RelationFinding:
-    finding = _decide(claim.relation, record, engine, plan)
-    if doubts := _doubts(claim, record, engine):
-        return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
-    if finding.verdict is Verdict.UNKNOWN and (stopped := record.stopped):
-        return replace(finding, reason=f"{stopped}; {finding.reason}")
-    return finding
+def _decide(claim: Claim, undecided: ClaimJudgement, record: Record, plan: Plan) -> ClaimJudgement:
+    try:
+        found = claim.relation.decide(undecided, record, plan)
+    except NoInterval as error:
+        found = replace(undecided, reason=f"{undecided.relation}: {error}")
+    if doubts := _doubts(claim, record, found.engine):
+        return replace(found, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
+    if found.verdict is Verdict.UNKNOWN and (stopped := record.stopped):
+        return replace(found, reason=f"{stopped}; {found.reason}")
+    return found
 
 
 def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
@@ -141,13 +113,6 @@ def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
     servers = dict.fromkeys([engine, *(server for server, _ in claim.relation.measured_on(engine))])
     told = [record.doubts(server, [m for m in counted if m.engine == server]) for server in servers]
     return list(dict.fromkeys(doubt for doubts in told for doubt in doubts))
-
-
-def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> RelationFinding:
-    try:
-        return relation.decide(record, engine, plan)
-    except NoInterval as error:
-        return RelationFinding(Verdict.UNKNOWN, f"{relation.text}: {error}")
 
 
 def _shortened(doubts: list[str]) -> str:

@@ -5,11 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_noise import noisiest, possible
 from replication_lab.model.drill.drill_result import CaseDrilled, Result, not_proved
-from replication_lab.model.experiment.relations import Place, RelationFinding
+from replication_lab.model.experiment.judgement import ClaimJudgement
+from replication_lab.model.experiment.relations import Place
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 
@@ -62,17 +65,18 @@ class KnownInDrills:
         """Return an empty list: the claim reads no measurement of a load, and drills have their own doubts."""
         return []
 
-    def decide(self, record: Record, engine: str, _plan: Plan) -> RelationFinding:
+    def decide(self, undecided: ClaimJudgement, record: Record, _plan: Plan) -> ClaimJudgement:
+        engine, undecided = undecided.engine, replace(undecided, settled=True)
         missing = list(gaps(record, engine, self.case, self.runs))
         if missing:
-            return RelationFinding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
+            return replace(undecided, reason="; ".join(missing))
         results = [each.result for _, each in sorted(drilled(record, engine, self.case).items())]
         values = [float(result.figures[self.figure]) for result in results]
         held, reason, measured = self._compare(values)
         verdict = Verdict.HOLDS if held else Verdict.REFUTED
         if noise := self._disturbance(results, values, held):
             verdict, reason = Verdict.UNKNOWN, f"{reason}, but on a noisy machine: {noise}"
-        return RelationFinding(verdict, reason, measured, None, len(values), settled=True)
+        return replace(undecided, verdict=verdict, reason=reason, measured=measured, rounds=len(values))
 
     def _compare(self, values: list[float]) -> tuple[bool, str, float]:
         """Return whether the claim is true of these values, why, and the value that decides it."""

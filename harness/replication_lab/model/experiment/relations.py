@@ -1,15 +1,19 @@
 """Relations: what a claim states about quantities, decided from the record.
 
-A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN.
+A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN. Its method
+`decide` gets the judgement of the claim while it is still UNKNOWN, and returns it with what it found.
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
 
 from replication_lab.model.core.statistics import Interval, Plan, about, highest_share
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 
@@ -22,25 +26,6 @@ SHOWN = 3
 FEWEST_TO_GIVE_UP = 4
 # An engine and a case that is measured on it.
 Place = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class RelationFinding:
-    """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
-
-    `given_up`: they could have decided it, and cannot any more; that settles it, too. `needed` is about the number of
-    rounds after which it would be decided, if spread and estimate stayed the same.
-    """
-
-    verdict: Verdict
-    reason: str
-    measured: float | None = None
-    interval: Interval | None = None
-    rounds: int = 0
-    settled: bool = False
-    doubted: bool = False
-    given_up: bool = False
-    needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +55,7 @@ class Bounds:
     def text(self) -> str:
         return f"{self.quantity.label} {self._limits}"
 
-    def bounds(self, _estimate: float) -> tuple[float, float]:
+    def _bounds(self, _estimate: float) -> tuple[float, float]:
         """Return what the interval must lie between; either may be infinite."""
         return self.low, self.high
 
@@ -78,20 +63,23 @@ class Bounds:
         """Return the measurements that decide: the quiet ones."""
         return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> RelationFinding:
+    def decide(self, undecided: ClaimJudgement, record: Record, plan: Plan) -> ClaimJudgement:
+        engine = undecided.engine
         values = self.quantity.series(record, engine)
-        rounds = len(values)
+        undecided = replace(undecided, rounds=len(values))
         if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
             given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
-            return RelationFinding(Verdict.UNKNOWN, why_not, rounds=rounds, given_up=given_up)
+            return replace(undecided, reason=why_not, given_up=given_up)
         interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
-        found = RelationFinding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+        least, most = (bound if math.isfinite(bound) else None for bound in self._bounds(interval.estimate))
+        reason = self._reason(verdict, interval)
+        found = replace(undecided, measured=interval.estimate, interval=interval, least=least, most=most)
         if verdict is not Verdict.UNKNOWN:
-            return found
+            return replace(found, verdict=verdict, reason=reason)
         needed = interval.rounds_until(self._decisive_half(interval))
-        reason = f"{found.reason}; at this spread it would take {about(needed)} rounds"
-        return replace(found, reason=reason, needed=needed, given_up=self._is_hopeless(interval, plan))
+        reason = f"{reason}; at this spread it would take {about(needed)} rounds"
+        return replace(found, reason=reason, rounds_needed=needed, given_up=self._is_hopeless(interval, plan))
 
     def _level(self, plan: Plan) -> float:
         return plan.level
@@ -142,7 +130,7 @@ class KnownWithin(Bounds):
 
     margin: float = 0.1
 
-    def bounds(self, estimate: float) -> tuple[float, float]:
+    def _bounds(self, estimate: float) -> tuple[float, float]:
         most = self.margin * abs(estimate)
         return estimate - most, estimate + most
 
@@ -196,30 +184,30 @@ class NoneSeen(_OfTotal):
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> RelationFinding:
-        seen, rounds = self.count.sum(record, engine)
-        trials, _ = self.count.sum(record, engine, self.trials)
+    def decide(self, undecided: ClaimJudgement, record: Record, plan: Plan) -> ClaimJudgement:
+        seen, rounds = self.count.sum(record, undecided.engine)
+        trials, _ = self.count.sum(record, undecided.engine, self.trials)
         if not rounds:
-            return RelationFinding(Verdict.UNKNOWN, _not_taken(self.count.case, self.count.name, record, engine))
+            return replace(undecided, reason=_not_taken(self.count.case, self.count.name, record, undecided.engine))
+        undecided = replace(undecided, measured=seen, rounds=rounds)
         if seen > 0:
-            return RelationFinding(
-                Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True
-            )
+            return replace(undecided, verdict=Verdict.REFUTED, reason=f"{seen} in {trials} {self.trials}")
         if trials < self.at_least:
-            return self._too_few(trials, rounds, plan)
+            return self._too_few(undecided, trials, plan)
         share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"
-        return RelationFinding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
+        return replace(undecided, verdict=Verdict.HOLDS, reason=f"0 in {trials} {self.trials}; {share}")
 
-    def _too_few(self, trials: int, rounds: int, plan: Plan) -> RelationFinding:
+    def _too_few(self, undecided: ClaimJudgement, trials: int, plan: Plan) -> ClaimJudgement:
         """Return UNKNOWN. It is given up if twice as many trials a round would be too few in the planned rounds."""
+        rounds = undecided.rounds
         reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
         hopeless = 2 * trials * plan.max_rounds < self.at_least * rounds
         given_up = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
         if not trials:
-            return RelationFinding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up)
+            return replace(undecided, reason=reason, given_up=given_up)
         needed = math.ceil(self.at_least * rounds / trials)
         reason = f"{reason}; with as many in each round it would take {about(needed)} rounds"
-        return RelationFinding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up, needed=needed)
+        return replace(undecided, reason=reason, given_up=given_up, rounds_needed=needed)
 
 
 @dataclass(frozen=True)
@@ -230,16 +218,14 @@ class SomeSeen(_OfTotal):
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) > 0"
 
-    def decide(self, record: Record, engine: str, _plan: Plan) -> RelationFinding:
-        seen, rounds = self.count.sum(record, engine)
+    def decide(self, undecided: ClaimJudgement, record: Record, _plan: Plan) -> ClaimJudgement:
+        seen, rounds = self.count.sum(record, undecided.engine)
+        undecided = replace(undecided, measured=seen if rounds else None, rounds=rounds)
         if seen > 0:
-            return RelationFinding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
-        reason = (
-            f"no example found in {rounds} rounds"
-            if rounds
-            else _not_taken(self.count.case, self.count.name, record, engine)
-        )
-        return RelationFinding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
+            return replace(undecided, verdict=Verdict.HOLDS, reason=f"{seen} found in {rounds} rounds")
+        if not rounds:
+            return replace(undecided, reason=_not_taken(self.count.case, self.count.name, record, undecided.engine))
+        return replace(undecided, reason=f"no example found in {rounds} rounds")
 
 
 def _why_not_decidable(
