@@ -1,7 +1,7 @@
 """The bytes that crossed a link, by Toxiproxy's metrics."""
 
 import requests
-from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.packets.link import RunningLink
 
 
 def bytes_through(link: RunningLink) -> int:

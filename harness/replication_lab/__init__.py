@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from replication_lab.pytest_plugin.recorded import Drilled, Judged
     from replication_lab.report.rows import DrillsSummary, ExperimentSummary
     from replication_lab.world.docker.lab import Lab
-    from replication_lab.world.docker.link import RunningLink
     from replication_lab.world.docker.service import Node
     from replication_lab.world.mysql.server import Server
+    from replication_lab.world.packets.link import RunningLink
 
 # The build reads it here.
 VERSION = "0.2.0"
@@ -56,7 +56,7 @@ _PUBLIC = {
     "pytest_plugin.recorded": ("Drilled", "Judged"),
     "report.rows": ("DrillsSummary", "ExperimentSummary"),
     "world.docker.lab": ("Lab",),
-    "world.docker.link": ("RunningLink",),
+    "world.packets.link": ("RunningLink",),
     "world.docker.service": ("Node",),
     "world.mysql.server": ("Server",),
 }

@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from replication_lab import VERSION, experiments
+from replication_lab.attach import drills as attached_drills
 from replication_lab.model.comparing.digest import Digest, digest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
@@ -30,7 +31,7 @@ from replication_lab.report import (
     summarise,
     summarise_drills,
 )
-from replication_lab.runner import asked_drills, attached, drill_set
+from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner.application import Probe
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue, places
@@ -136,7 +137,7 @@ def drill_attached(
     journal = Journal(f"drill-{lab.name}")
     return _reported(
         journal,
-        lambda: attached.run(lab, drills, seed, journal=journal, tell=tell, probe=probe),
+        lambda: attached_drills.run(lab, drills, seed, journal=journal, tell=tell, probe=probe),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

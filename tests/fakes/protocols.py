@@ -18,10 +18,10 @@ from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner.rounds import World
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.packets.link import RunningLink
 
 from tests.fakes.lab import FakeLab, FakeNode
 from tests.fakes.link import FakeLink, FakeRoundTrip

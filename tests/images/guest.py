@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import vm
+from replication_lab.world.machines import vm
 
 LEVELS = ("raid0", "raid1", "single")
 AGENT_SILENT = 255

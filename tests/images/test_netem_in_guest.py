@@ -9,8 +9,8 @@ import pytest
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_condition
-from replication_lab.world.docker.namespace import Refused
-from replication_lab.world.docker.netem import Sender, Told, refuse_unable
+from replication_lab.world.packets.namespace import Refused
+from replication_lab.world.packets.netem import Sender, Told, refuse_unable
 
 from tests.images.yard import opened_yard
 

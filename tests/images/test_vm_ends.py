@@ -4,8 +4,8 @@ import re
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import vm
 from replication_lab.world.docker import labels, leftovers
+from replication_lab.world.machines import vm
 
 from tests.fakes.owners import dead
 from tests.images.conftest import PATIENCE_S, until

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pymysql
 from replication_lab.model.lab.disk import Limits
-from replication_lab.world import vm
 from replication_lab.world.disks.spindle import Spindle, arguments
+from replication_lab.world.machines import vm
 
 from tests.images.conftest import LABEL, build, remove_container
 from tests.images.guest import Guest, settings

@@ -8,8 +8,9 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.world import catalogue, clock, drbd, owners, signals
+from replication_lab.world import catalogue, clock, owners, signals
 from replication_lab.world.docker import images
+from replication_lab.world.machines import drbd
 
 from tests.fakes.owners import dead
 from tests.lab.conftest import things_of

@@ -9,8 +9,9 @@ from replication_lab.lab import up
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.question.question import Question
-from replication_lab.world import catalogue, drbd, signals
+from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
+from replication_lab.world.machines import drbd
 from replication_lab.world.mysql.replica import Replica
 
 from tests.lab.sabotage import judgement_of

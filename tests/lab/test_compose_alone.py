@@ -10,9 +10,10 @@ from replication_lab import replication
 from replication_lab.lab import up as labs
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
-from replication_lab.world import catalogue, pacemaker
+from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project
 from replication_lab.world.docker.lab import PASSWORDS
+from replication_lab.world.machines import pacemaker
 
 FILES = catalogue.topologies()
 # Drills bring the others up, by the same files.

@@ -14,7 +14,8 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.lab.compose_project import DATA
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
-from replication_lab.world import clock, drbd
+from replication_lab.world import clock
+from replication_lab.world.machines import drbd
 
 from tests.lab.conftest import things_of
 from tests.lab.machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers

@@ -5,7 +5,8 @@ from replication_lab.experiments import drbd_protocols
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.replication import drbd_roles as replicated_disk
-from replication_lab.world import catalogue, clock, drbd
+from replication_lab.world import catalogue, clock
+from replication_lab.world.machines import drbd
 
 from tests.lab.machines import texts, two_machines, writers
 

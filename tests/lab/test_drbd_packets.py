@@ -9,7 +9,8 @@ from replication_lab.faults.toxic_calibration import clear, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world import catalogue, drbd
+from replication_lab.world import catalogue
+from replication_lab.world.machines import drbd
 
 from tests.lab.machines import two_machines, write
 

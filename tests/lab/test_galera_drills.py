@@ -9,8 +9,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
-from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
+from replication_lab.world.packets.link import RunningLink
 
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until

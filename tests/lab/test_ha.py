@@ -9,7 +9,8 @@ from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
-from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.world import clock
+from replication_lab.world.machines import drbd, pacemaker
 
 from tests.lab.machines import texts, two_machines, write, writers
 

@@ -11,7 +11,7 @@ STALE = "POSTROUTING -s 172.30.0.0/16 ! -o br-0123456789ab -j MASQUERADE"
 # A network of its own, in which nothing but this rule exists. No bridge of Docker is in it.
 PROGRAM = f"""
 import subprocess
-from replication_lab.world import packet_rules
+from replication_lab.world.packets import packet_rules
 subprocess.run("iptables -t nat -A {STALE}", shell=True, check=True)
 (found,) = packet_rules.stale()
 print(found.rewrites_sources, found.subnet)

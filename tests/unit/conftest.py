@@ -22,11 +22,12 @@ from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
-from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules, signals
+from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
 from replication_lab.world.docker import compose_version, machine
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.docker.machine import EngineMachine
+from replication_lab.world.packets import packet_rules
 
 from tests.fakes.docker_engine import Engine
 from tests.fakes.world import FakeWorld

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from replication_lab.lab import attach_checks
+from replication_lab.attach import checks
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AskedLink, parse_link
 
@@ -36,17 +36,17 @@ def test_a_link_is_read_with_and_without_its_port():
 
 def test_a_link_is_asked_for_once_and_at_least_one():
     """Two Toxiproxies between the same services would be in one another's way."""
-    assert refusal(attach_checks.check_asked, []) == "no link is given"
-    assert "given twice" in refusal(attach_checks.check_asked, [APP_DB, AskedLink("app", "db", 3306)])
+    assert refusal(checks.check_asked, []) == "no link is given"
+    assert "given twice" in refusal(checks.check_asked, [APP_DB, AskedLink("app", "db", 3306)])
 
 
 def test_a_usual_project_is_not_refused():
     """Neither its link, nor its consumer."""
     found = project()
-    attach_checks.check_project(found)
-    attach_checks.check_link(found, APP_DB)
-    attach_checks.check_consumer(found, "app")
-    attach_checks.check_unchanged(found, [])
+    checks.check_project(found)
+    checks.check_link(found, APP_DB)
+    checks.check_consumer(found, "app")
+    checks.check_unchanged(found, [])
 
 
 def test_a_project_that_does_not_run_or_is_attached_is_refused():
@@ -54,8 +54,8 @@ def test_a_project_that_does_not_run_or_is_attached_is_refused():
     stopped = project(running={"db": [], "app": [], "worker": []})
     attached = project(running={"lab-toxiproxy-app-db": [APPLICATION]})
 
-    assert refusal(attach_checks.check_project, stopped) == "shop does not run"
-    assert refusal(attach_checks.check_project, attached) == "shop is attached already"
+    assert refusal(checks.check_project, stopped) == "shop does not run"
+    assert refusal(checks.check_project, attached) == "shop is attached already"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_project_that_does_not_run_or_is_attached_is_refused():
 )
 def test_what_no_alias_reaches_is_refused(services, running, found):
     """With the service and the reason."""
-    assert found in refusal(attach_checks.check_link, project(services, running), APP_DB)
+    assert found in refusal(checks.check_link, project(services, running), APP_DB)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_consumer_that_uses_no_name_is_refused(environment, found):
     published = {"ports": [{"target": 3306, "published": "13306"}]}
     consumer = replace(APPLICATION, environment=environment)
 
-    assert found in refusal(attach_checks.check_link, project({"db": published}, {"app": [consumer]}), APP_DB)
+    assert found in refusal(checks.check_link, project({"db": published}, {"app": [consumer]}), APP_DB)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_another_address_is_no_reason_to_refuse(environment):
     """Only the server's own counts."""
     published = {"ports": [{"target": 3306, "published": "13306"}]}
     consumer = replace(APPLICATION, environment=environment)
-    attach_checks.check_link(project({"db": published}, {"app": [consumer]}), APP_DB)
+    checks.check_link(project({"db": published}, {"app": [consumer]}), APP_DB)
 
 
 def test_a_service_of_another_project_or_profile_is_unknown():
@@ -120,9 +120,9 @@ def test_a_service_of_another_project_or_profile_is_unknown():
     found = project(running={"reports": [APPLICATION]})
 
     assert "unknown service of shop 'dbb'; did you mean db?" in refusal(
-        attach_checks.check_link, found, AskedLink("app", "dbb")
+        checks.check_link, found, AskedLink("app", "dbb")
     )
-    assert "its profile is not active" in refusal(attach_checks.check_link, found, AskedLink("reports", "db"))
+    assert "its profile is not active" in refusal(checks.check_link, found, AskedLink("reports", "db"))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_server_whose_data_would_be_lost_is_not_recreated(kept, program):
     replica = replace(DATABASE, kept=kept, program=program)
 
     assert "db keeps its data in its container" in refusal(
-        attach_checks.check_consumer, project(running={"db": [replica]}), "db"
+        checks.check_consumer, project(running={"db": [replica]}), "db"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_server_whose_data_would_be_lost_is_not_recreated(kept, program):
 )
 def test_a_server_with_its_data_on_a_volume_may_be_recreated(kept, program):
     """By the places of the usual images, or where the server is told to have them."""
-    attach_checks.check_consumer(project(running={"db": [replace(DATABASE, kept=kept, program=program)]}), "db")
+    checks.check_consumer(project(running={"db": [replace(DATABASE, kept=kept, program=program)]}), "db")
 
 
 @pytest.mark.parametrize("key", ["network_mode", "pid", "ipc"])
@@ -156,16 +156,16 @@ def test_a_consumer_whose_namespace_another_service_shares_is_refused(key):
     """The other one would lose it."""
     found = project({"sidecar": {key: "service:app"}}, {"sidecar": [APPLICATION]})
 
-    assert "sidecar shares app's" in refusal(attach_checks.check_consumer, found, "app")
-    attach_checks.check_consumer(project({"sidecar": {key: "service:app"}}), "app")
+    assert "sidecar shares app's" in refusal(checks.check_consumer, found, "app")
+    checks.check_consumer(project({"sidecar": {key: "service:app"}}), "app")
 
 
 def test_what_could_not_be_restored_is_refused():
     """An older build, or other settings than the files give now."""
     older = replace(APPLICATION, named_image="sha256:newer")
 
-    assert "older build" in refusal(attach_checks.check_consumer, project(running={"app": [older]}), "app")
-    assert "app runs with settings that differ" in refusal(attach_checks.check_unchanged, project(), ["app"])
+    assert "older build" in refusal(checks.check_consumer, project(running={"app": [older]}), "app")
+    assert "app runs with settings that differ" in refusal(checks.check_unchanged, project(), ["app"])
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from replication_lab.attach import plan as attach_plan
+from replication_lab.attach.attach import NOTHING_FLOWS
+from replication_lab.attach.plan import AttachPlan
 from replication_lab.cli import attach as command
 from replication_lab.cli import cli
-from replication_lab.lab import attach_plan
-from replication_lab.lab.attach import NOTHING_FLOWS
-from replication_lab.lab.attach_plan import AttachPlan
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import Consumer

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from replication_lab import replication
+from replication_lab.attach import drills as attached_drills
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.fault import links_of
 from replication_lab.model.lab.attachment import AttachedLink
-from replication_lab.runner import attached
 
 from tests.unit.attached_projects import attachment
 from tests.unit.test_attachment import REPLICATED
@@ -25,7 +25,7 @@ def lab(monkeypatch):
 
 def test_each_link_and_each_server_has_its_drills(lab):
     """Those of an application's link write across it; those of replication write at the source."""
-    found = attached.known(lab(REPLICATED))
+    found = attached_drills.known(lab(REPLICATED))
 
     assert {name for name in found if name.endswith("-app-db")} == {
         "cut-link-app-db",
@@ -42,7 +42,7 @@ def test_each_link_and_each_server_has_its_drills(lab):
 def test_a_link_to_a_server_that_takes_no_writes_has_a_drill_of_its_own(lab):
     """Clients that wrote across it would write rows into a replica."""
     reading = AttachedLink("reports", "db-replica", "reports", "db-replica", 3306, ["db-replica"], ["default"])
-    found = attached.known(lab(attachment(**{**fields(REPLICATED), "links": [*REPLICATED.links, reading]})))
+    found = attached_drills.known(lab(attachment(**{**fields(REPLICATED), "links": [*REPLICATED.links, reading]})))
 
     assert {name for name in found if name.endswith("reports-db-replica")} == {"cut-reads-reports-db-replica"}
     assert found["cut-reads-reports-db-replica"].clients == {"db": 4}
@@ -62,7 +62,7 @@ GROUP = attachment(
 @pytest.mark.parametrize(("kind", "clients", "killed", "reads"), [("galera", {"db": 4}, 3, 0), ("group", 2, 40, 1)])
 def test_members_that_elect_their_primary_are_all_tried(lab, kind, clients, killed, reads):
     """And a killed one stays away until the group has expelled it; any member of a Galera cluster takes writes."""
-    found = attached.known(lab(msgspec.structs.replace(GROUP, replication=kind)))
+    found = attached_drills.known(lab(msgspec.structs.replace(GROUP, replication=kind)))
 
     assert found["kill-db2"].clients == (clients if kind == "galera" else dict.fromkeys(GROUP.nodes, clients))
     assert found["kill-db2"].steps[0].seconds == killed
@@ -73,10 +73,14 @@ def test_a_fault_stands_for_its_drills_on_every_target(lab):
     """Its whole name for one."""
     mine = lab(REPLICATED)
 
-    assert [each.name for each in attached.chosen(mine, "kill", None)] == ["kill-db", "kill-db-replica", "kill-other"]
-    assert [each.name for each in attached.chosen(mine, "kill-other", 7)] == ["kill-other"]
-    assert attached.chosen(mine, "kill-other", 7)[0].steps[0].seconds == 7
-    assert len(attached.chosen(mine, None, None)) == len(attached.known(mine))
+    assert [each.name for each in attached_drills.chosen(mine, "kill", None)] == [
+        "kill-db",
+        "kill-db-replica",
+        "kill-other",
+    ]
+    assert [each.name for each in attached_drills.chosen(mine, "kill-other", 7)] == ["kill-other"]
+    assert attached_drills.chosen(mine, "kill-other", 7)[0].steps[0].seconds == 7
+    assert len(attached_drills.chosen(mine, None, None)) == len(attached_drills.known(mine))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +95,14 @@ def test_a_fault_stands_for_its_drills_on_every_target(lab):
 def test_what_a_project_cannot_have_is_refused(lab, fault, seconds, found):
     """With the reason, or the names that there are."""
     with pytest.raises(LabError) as caught:
-        attached.chosen(lab(attachment()), fault, seconds)
+        attached_drills.chosen(lab(attachment()), fault, seconds)
 
     assert found in caught.value.found
 
 
 def test_an_application_is_probed_long_enough_beside_the_fault(lab):
     """The usual second before a fault has few probes in it."""
-    [each] = attached.probed(attached.chosen(lab(attachment()), "cut-link", None))
+    [each] = attached_drills.probed(attached_drills.chosen(lab(attachment()), "cut-link", None))
 
     assert (each.before, each.after) == (5, 5)
 
@@ -136,13 +140,13 @@ def test_a_server_that_does_not_come_back_ends_the_run_with_its_evidence(lab, mo
 
     mine, journal, told = lab(REPLICATED), Recorded(), []
     monkeypatch.setattr(replication, "of", lambda _lab: SimpleNamespace(written_at=lambda: "db", writer=lambda: None))
-    monkeypatch.setattr(attached, "own_schema", left)
-    monkeypatch.setattr(attached, "ledger", lambda *_: None)
-    monkeypatch.setattr(attached, "run_drill", lambda *_, **__: SimpleNamespace(doubts=doubts))
-    monkeypatch.setattr(attached.described, "came_up", lambda *_: "came up")
-    monkeypatch.setattr(attached.described, "environment", lambda: None)
+    monkeypatch.setattr(attached_drills, "own_schema", left)
+    monkeypatch.setattr(attached_drills, "ledger", lambda *_: None)
+    monkeypatch.setattr(attached_drills, "run_drill", lambda *_, **__: SimpleNamespace(doubts=doubts))
+    monkeypatch.setattr(attached_drills.described, "came_up", lambda *_: "came up")
+    monkeypatch.setattr(attached_drills.described, "environment", lambda: None)
     mine.engine = "mariadb"
-    attached.run(mine, attached.chosen(mine, "kill", None), 7, journal=journal, tell=told.append)
+    attached_drills.run(mine, attached_drills.chosen(mine, "kill", None), 7, journal=journal, tell=told.append)
 
     evidence = [event for event in journal if hasattr(event, "doubts")]
     assert len(evidence) == 1 and evidence[0].doubts == doubts

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import attach_plan
+from replication_lab.attach import plan as attach_plan
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.mysql.accounts import database_from

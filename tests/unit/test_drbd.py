@@ -7,8 +7,8 @@ from replication_lab.cli import output
 from replication_lab.model.lab.topology import TopologyNode
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.drbd import Machines, _prove_whole
-from replication_lab.world import drbd
-from replication_lab.world.drbd import Peer, ResourceStatus, parse_status
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import Peer, ResourceStatus, parse_status
 from rich.console import Console
 
 from tests.fakes.drbd_pair import CONNECTED, DOWN, STAND_ALONE, SYNCING, Pair

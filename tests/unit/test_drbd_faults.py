@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replication_lab.faults import drbd_disk_failure, power_loss, split_brain
 from replication_lab.world import catalogue
-from replication_lab.world.drbd import ResourceStatus
+from replication_lab.world.machines.drbd import ResourceStatus
 
 from tests.fakes.machine import NODES, Disk, doubts, machine_without_waiting
 from tests.fakes.parts import LabOfNames

@@ -8,9 +8,10 @@ from unittest import mock
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world import catalogue, echo
-from replication_lab.world.echo import Echo
+from replication_lab.world import catalogue
 from replication_lab.world.mysql.connection import answers_ping, long_answer, long_question
+from replication_lab.world.packets import echo
+from replication_lab.world.packets.echo import Echo
 
 from tests.fakes.link import FakeLink
 

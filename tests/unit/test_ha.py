@@ -10,8 +10,9 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import TopologyNode
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
-from replication_lab.world import clock, pacemaker
-from replication_lab.world.pacemaker import parse_status
+from replication_lab.world import clock
+from replication_lab.world.machines import pacemaker
+from replication_lab.world.machines.pacemaker import parse_status
 from rich.console import Console
 
 from tests.fakes.parts import LabOfNames

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from replication_lab.lab import attach, doctor
+from replication_lab.attach import attach
+from replication_lab.lab import doctor
 from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
 from replication_lab.world.docker import compose_call, leftovers, project

@@ -11,14 +11,15 @@ from replication_lab.replication import galera as cluster
 from replication_lab.replication import kind as nodes
 from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.source_replica import Followers
-from replication_lab.world import catalogue, drbd
-from replication_lab.world.drbd import ResourceStatus
+from replication_lab.world import catalogue
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import ResourceStatus
+from replication_lab.world.machines.pacemaker import PacemakerCluster
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
-from replication_lab.world.pacemaker import PacemakerCluster
 
 from tests.fakes.parts import LabOfNames, LabOfServers, let_the_server_answer
 

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue, vm
+from replication_lab.world import catalogue
 from replication_lab.world.docker.machine import EngineMachine
+from replication_lab.world.machines import vm
 
 from tests.images import guest
 from tests.images.guest import Answer, Array, parse_array, settings

@@ -13,10 +13,10 @@ from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_REORDER, ToxicBody
 from replication_lab.world import catalogue
-from replication_lab.world.docker import netem, packet_ability, senders
-from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.docker.namespace import Beside, Guest, Refused
-from replication_lab.world.docker.netem import NetemEffect, Sender, Told, parsed, words
+from replication_lab.world.packets import link_ends, netem, packet_ability
+from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.namespace import Beside, Guest, Refused
+from replication_lab.world.packets.netem import NetemEffect, Sender, Told, parsed, words
 
 TWICE = ToxicBody("duplicate=2%-duplicate-up", PACKET_DUPLICATE, "upstream", {"percent": 2})
 LATE = ToxicBody("reorder=5%-reorder-up", PACKET_REORDER, "upstream", {"percent": 5})
@@ -248,11 +248,11 @@ def a_link(topology: str, name: str, attached: bool = False) -> RunningLink:
 def test_between_machines_the_sending_guest_does_it(stream, node, peer):
     """What leaves for the peer's address; the proxy receives it."""
     link = a_link("drbd", "node1-node2")
-    found = senders.sender(link, stream, lambda: (41288,))
+    found = link_ends.sender(link, stream, lambda: (41288,))
 
     assert isinstance(found.namespace, Guest) and found.namespace._node == node
     assert found.told() == Told((f"match ip dst {peer}/32",), 9, peer)
-    end: Any = senders.receiver(link, stream)
+    end: Any = link_ends.receiver(link, stream)
     assert end.service == "toxiproxy-packets"
 
 
@@ -268,8 +268,8 @@ def test_between_machines_the_sending_guest_does_it(stream, node, peer):
 def test_between_containers_the_sender_does_it(stream, attached, service, match, receives):
     """What a project's own container sends is taken on its way from the proxy."""
     link = a_link("semisync", "source-replica", attached)
-    found = senders.sender(link, stream, lambda: (21002,))
-    end: Any = senders.receiver(link, stream)
+    found = link_ends.sender(link, stream, lambda: (21002,))
+    end: Any = link_ends.receiver(link, stream)
 
     assert isinstance(found.namespace, Beside) and found.namespace.service == service
     assert match in found.told().matches[0] and (end.service if end else None) == receives
@@ -284,7 +284,7 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
         toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: SimpleNamespace(read=dict), is_attached=False
     )
     others = a_sender()
-    monkeypatch.setattr(senders, "sender", lambda _link, stream, _: sender if stream == "upstream" else others)
+    monkeypatch.setattr(link_ends, "sender", lambda _link, stream, _: sender if stream == "upstream" else others)
     link = RunningLink(lab, Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)))
     link.add(LATE)
 

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 from msgspec import structs
-from replication_lab.lab import attach, up
+from replication_lab.attach import attach
 from replication_lab.lab import down as removal
+from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, files, lab_files

@@ -18,12 +18,13 @@ from replication_lab.model.record.record import Record
 from replication_lab.probes import noise
 from replication_lab.report import summarise, wording
 from replication_lab.runner import described
-from replication_lab.world import catalogue, host, vm
+from replication_lab.world import catalogue, host
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import compose_version, images, machine, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
+from replication_lab.world.machines import vm
 
 from tests.fakes.docker_engine import Build, Image
 from tests.fakes.lab import FakeLab

@@ -18,10 +18,10 @@ from replication_lab.report.rows import FaultRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine
-from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.docker.namespace import impossible
-from replication_lab.world.docker.packet_ability import refuse_unable
-from replication_lab.world.docker.packet_loss import LossChain, PacketRules, Ports, parsed, put_script
+from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.namespace import impossible
+from replication_lab.world.packets.packet_ability import refuse_unable
+from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports, parsed, put_script
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
 

@@ -6,9 +6,10 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.world import catalogue, clock, lab_files, packet_rules
+from replication_lab.world import catalogue, clock, lab_files
 from replication_lab.world.docker import compose_version
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.packets import packet_rules
 
 from tests.fakes.docker_engine import Holding
 

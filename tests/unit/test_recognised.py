@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
+from replication_lab.attach import recognised
 from replication_lab.model.core.errors import LabError
-from replication_lab.replication import recognised
 from replication_lab.world.mysql.replica import ReplicaStatus
 
 NAMES = {"db": ["db", "db-primary", "172.20.0.2"], "db-replica": ["db-replica"], "leaf": ["leaf"], "other": ["other"]}

@@ -12,7 +12,8 @@ from replication_lab.replication import abilities, pacemaker
 from replication_lab.replication.galera import GaleraCluster
 from replication_lab.replication.kind import KINDS, register
 from replication_lab.replication.source_replica import Followers
-from replication_lab.world import catalogue, vm
+from replication_lab.world import catalogue
+from replication_lab.world.machines import vm
 
 
 @pytest.mark.parametrize("topology", catalogue.topologies())

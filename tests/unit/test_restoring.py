@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import attach
+from replication_lab.attach import attach
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import attachments, compose_call, leftovers

@@ -9,10 +9,11 @@ from docker.errors import APIError
 from replication_lab.lab import disks, up
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
-from replication_lab.world import catalogue, vm
+from replication_lab.world import catalogue
 from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import removal
+from replication_lab.world.machines import vm
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.parts import LabOfNames

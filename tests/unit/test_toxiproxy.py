@@ -11,9 +11,9 @@ from replication_lab.model.lab.topology import Link
 from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.echo import Echo
-from replication_lab.world.toxiproxy import Toxiproxy
+from replication_lab.world.packets.echo import Echo
+from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.toxiproxy import Toxiproxy
 from requests.adapters import BaseAdapter
 
 from tests import traffic

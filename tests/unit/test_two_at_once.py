@@ -7,7 +7,8 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import attach, disks, nodes, up
+from replication_lab.attach import attach
+from replication_lab.lab import disks, nodes, up
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
 from replication_lab.model.lab.lab_request import LabRequest

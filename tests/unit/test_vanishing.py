@@ -1,7 +1,8 @@
 """Does every listing survive what goes away, or is only half made, between two requests to the engine?"""
 
 import pytest
-from replication_lab.lab import attach, doctor
+from replication_lab.attach import attach
+from replication_lab.lab import doctor
 from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
 from replication_lab.world.docker import attachments, compose_call, labels, leftovers, project

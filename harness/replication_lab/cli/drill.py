@@ -8,16 +8,17 @@ from typing import Any, NoReturn
 import click
 
 from replication_lab import runs
+from replication_lab.attach import drills as attached_drills
+from replication_lab.attach.attach import find_attached
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
-from replication_lab.lab.attach import find_attached
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
 from replication_lab.report import DrillsSummary, drill_text, wording
-from replication_lab.runner import attached, drill_set
+from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
 
 SEED = 7
@@ -146,9 +147,9 @@ def _on_attached(
             f"./lab drill --lab {others['name']}",
         )
     lab = find_attached(others["name"])
-    drills = attached.chosen(lab, fault, seconds)
-    probe = attached.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
-    drills = attached.probed(drills) if probe else drills
+    drills = attached_drills.chosen(lab, fault, seconds)
+    probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
+    drills = attached_drills.probed(drills) if probe else drills
     _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 

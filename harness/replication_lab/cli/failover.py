@@ -16,7 +16,7 @@ from replication_lab.replication import failover as succession
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import verify
+from replication_lab.world.machines.drbd import verify
 
 
 @contextmanager

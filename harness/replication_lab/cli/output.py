@@ -22,7 +22,7 @@ from replication_lab.world.docker.lab import Lab
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
     from replication_lab.replication.failover import Promoted, Rejoined
-    from replication_lab.world.drbd import ResourceStatus
+    from replication_lab.world.machines.drbd import ResourceStatus
 
 CONNECT = """
 {name} is up.

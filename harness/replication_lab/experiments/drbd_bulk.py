@@ -17,7 +17,7 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import Peer, ResourceStatus
+from replication_lab.world.machines.drbd import Peer, ResourceStatus
 
 NODE, LINK = "node1", "node1-node2"
 NARROW = "slow-100mbit"

@@ -20,7 +20,7 @@ from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import STAND_ALONE, Peer, ResourceStatus
+from replication_lab.world.machines.drbd import STAND_ALONE, Peer, ResourceStatus
 from replication_lab.world.mysql.flush import write_pages
 
 NODE = "node1"

@@ -16,7 +16,7 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECTED, Peer, ResourceStatus
+from replication_lab.world.machines.drbd import CONNECTED, Peer, ResourceStatus
 
 NODE, LINK = "node1", "node1-node2"
 WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}

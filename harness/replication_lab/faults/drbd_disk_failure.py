@@ -7,9 +7,10 @@ from replication_lab.faults._replicated_disk import REPLICATED_DISK
 from replication_lab.faults.fault import register
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
-from replication_lab.world import clock, drbd
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import DISKLESS
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import DISKLESS
 
 DETACH_SECONDS = 20
 

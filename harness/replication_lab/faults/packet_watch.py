@@ -12,7 +12,7 @@ from replication_lab.model.lab.toxic import (
     ToxicBody,
 )
 from replication_lab.model.record.measurement import SeenToxic, Spread
-from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.packets.link import RunningLink
 
 WAYS = {"downstream": "down", "upstream": "up"}
 # How many times the necessary packets the lab sends by itself, so that the interval is narrow.

@@ -8,8 +8,9 @@ from replication_lab.faults.fault import register
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, UNMANAGED
 from replication_lab.replication import drbd_roles as replicated_disk
-from replication_lab.world import clock, drbd
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.machines import drbd
 
 NOTICED_SECONDS, MET_SECONDS = 30, 60
 

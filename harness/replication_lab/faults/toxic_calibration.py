@@ -10,7 +10,7 @@ import msgspec
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.packets.link import RunningLink
 
 # Round trips up to this are not calibrated. An idle proxy's timers are a fifth of such a round trip, and add less under
 # load. A corrected link would then be too fast, and one of a millisecond would have no delay at all.

@@ -10,7 +10,7 @@ from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.measurement import SeenToxic
 from replication_lab.probes.round_trip import RoundTrip, spread
-from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.packets.link import RunningLink
 
 # A link counts as slowed when its round trip is within a tenth of the requested one; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0

@@ -8,11 +8,13 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
-from replication_lab.world import catalogue, host, installing, packet_rules, vm
+from replication_lab.world import catalogue, host, installing
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import compose_version, engine, images, labels, leftovers, project, servers
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
+from replication_lab.world.machines import vm
+from replication_lab.world.packets import packet_rules
 
 # A share of the last 10 s in which tasks waited for a CPU, and the space that images take.
 BUSY, LEAST_GB = 0.25, 3

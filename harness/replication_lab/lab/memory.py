@@ -7,9 +7,10 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import host, vm
+from replication_lab.world import host
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import machine
+from replication_lab.world.machines import vm
 
 # The least MiB that a server needs: those of MariaDB after its start, without rows.
 SERVER_MIB = 100

@@ -16,14 +16,15 @@ from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.kind import Nodes
-from replication_lab.world import catalogue, drbd, pacemaker
+from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.drbd import ResourceStatus
+from replication_lab.world.machines import drbd, pacemaker
+from replication_lab.world.machines.drbd import ResourceStatus
+from replication_lab.world.packets.link import RunningLink
 
 
 class NodeView(msgspec.Struct, frozen=True):

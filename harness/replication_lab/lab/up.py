@@ -23,12 +23,14 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, signals, vm
+from replication_lab.world import at_once, catalogue, clock, host, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, leftovers, packet_ability, project, servers
+from replication_lab.world.docker import attachments, images, leftovers, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.machines import vm
+from replication_lab.world.packets import packet_ability, packet_rules
+from replication_lab.world.packets.link import RunningLink
 
 # The round trip of a link without a toxic is a millisecond or two. The machine is busy if it is longer than this, or if
 # some task waited for a CPU for this share of the last 10 s.

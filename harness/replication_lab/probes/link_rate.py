@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import clock
-from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import long_answer, long_question, longest_question
+from replication_lab.world.packets.link import RunningLink
 
 # Parallel connections. If each were limited separately, they would carry this many times the rate.
 LANES = 3

@@ -10,8 +10,8 @@ from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.model.record.measurement import Spread
 from replication_lab.probes.link_rate import sum_of_rates
 from replication_lab.world import clock
-from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import answers_ping, long_answer
+from replication_lab.world.packets.link import RunningLink
 
 PINGS = 5
 PAUSE_SECONDS = 0.02

@@ -15,11 +15,11 @@ from replication_lab.replication import drbd_roles, drbd_state
 from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions, TakesOver
 from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
 from replication_lab.replication.kind import COMMITS, Nodes, Settings, added_ms, in_round_trips, register
-from replication_lab.world import drbd
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import ResourceStatus
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import ResourceStatus
 from replication_lab.world.mysql.server import Server
 
 # Runs a command in the guest with the caller's terminal and root's password, which the guest has in a file: the

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from replication_lab.model.core.errors import LabError, unknown_name
-from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECT_SECONDS, Peer, ResourceStatus
+from replication_lab.world.machines import drbd, pacemaker
+from replication_lab.world.machines.drbd import CONNECT_SECONDS, Peer, ResourceStatus
 
 # DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
 SERVE_SECONDS = 120

@@ -5,10 +5,11 @@ from contextlib import contextmanager
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
-from replication_lab.world import clock, drbd
+from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, ResourceStatus
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import CONNECTED, UP_TO_DATE, Peer, ResourceStatus
 
 # Write cache on and no delays: the disk is never the bottleneck.
 FAST = Limits(write_cache=True)

@@ -14,10 +14,11 @@ from replication_lab.model.lab.topology import PAIR
 from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import Settings, register
-from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
-from replication_lab.world.pacemaker import (
+from replication_lab.world.machines import drbd, pacemaker
+from replication_lab.world.machines.pacemaker import (
     COPY,
     POLL_SECONDS,
     PROMOTED,

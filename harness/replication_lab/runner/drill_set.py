@@ -28,10 +28,11 @@ from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, given_texts, own, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import packet_ability, servers
+from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import reading
 from replication_lab.world.journal import Journal, ledger
+from replication_lab.world.packets import packet_ability
 
 TRIES = 3
 SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")

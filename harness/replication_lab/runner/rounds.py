@@ -32,9 +32,10 @@ from replication_lab.runner.session import EngineSession
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, revisions, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, machine, packet_ability, project, servers
+from replication_lab.world.docker import images, machine, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
+from replication_lab.world.packets import packet_ability
 
 # How the rounds end: all claims are decided, or the undecided ones would need more rounds than planned.
 DECIDED, GIVEN_UP = "decided", "given up"

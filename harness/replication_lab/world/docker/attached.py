@@ -15,13 +15,13 @@ from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql import own_schema
 from replication_lab.world.mysql.accounts import FORM, Account, database_from, from_environment, version_for
 from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.toxiproxy import Toxiproxy
+from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.toxiproxy import Toxiproxy
 
 ACCEPTED = "Accepted client"
 

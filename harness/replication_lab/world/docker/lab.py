@@ -16,15 +16,15 @@ from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.docker.namespace import Beside, Guest, Namespace
-from replication_lab.world.docker.packet_loss import PacketRules
 from replication_lab.world.docker.service import Node, Service, seconds_of
 from replication_lab.world.files import read_own, write_whole
 from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.namespace import Beside, Guest, Namespace
+from replication_lab.world.packets.packet_loss import PacketRules
+from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.signals import note_removal
-from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60

@@ -18,8 +18,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.compose_project import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import guest
 from replication_lab.world.docker.labels import ENGINE_LABEL
+from replication_lab.world.machines import guest
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pymysql
 
 from replication_lab.model.lab import mysql_errors
-from replication_lab.world.echo import EchoConnection
+from replication_lab.world.packets.echo import EchoConnection
 
 # Bytes; more than a statement adds to the data in it.
 STATEMENT = 1000

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.world.docker import netem, packet_loss
+from replication_lab.world.packets import netem, packet_loss
 
 
 def refuse_unable(wanted: Iterable[tuple[str, Toxic]], topologies: Iterable[Topology]) -> None:

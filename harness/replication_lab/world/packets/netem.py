@@ -16,7 +16,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packet_effect import LATE_MS
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
-from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
+from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
 
 STEPS = Path(__file__).with_suffix(".sh").read_text()
 # The bands of a device's queue for links, as in netem.sh; the first band is for all other packets.

@@ -8,11 +8,11 @@ goes up there is taken between the proxy and the server.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from replication_lab.world.docker.namespace import Namespace
-from replication_lab.world.docker.netem import Sender, Told
+from replication_lab.world.packets.namespace import Namespace
+from replication_lab.world.packets.netem import Sender, Told
 
 if TYPE_CHECKING:
-    from replication_lab.world.docker.link import RunningLink
+    from replication_lab.world.packets.link import RunningLink
 
 UP = "upstream"
 # The network of a resource, in which machine 1 is .1 (images/vm/machine), and a port to which nothing else is sent.

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from replication_lab.attach.plan import AttachPlan
 from replication_lab.lab import up
-from replication_lab.lab.attach_plan import AttachPlan
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof

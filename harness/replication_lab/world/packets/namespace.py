@@ -13,7 +13,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import beside, images, labels
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.guest import IN_GUEST, SILENT
+from replication_lab.world.machines.guest import IN_GUEST, SILENT
 
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab

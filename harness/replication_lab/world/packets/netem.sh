@@ -1,5 +1,5 @@
 #!/bin/bash
-# Duplicates and reorders packets that leave a network namespace, by netem. No program of its own: world/docker/netem.py sends
+# Duplicates and reorders packets that leave a network namespace, by netem. No program of its own: world/packets/netem.py sends
 # these functions into the namespace, and a call of one of them.
 #
 # Each device gets a queue with several bands. The first is for all other packets; each direction of a link has one of the rest,

@@ -10,12 +10,12 @@ import msgspec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
-from replication_lab.world.docker import senders
-from replication_lab.world.docker.netem import Sender
-from replication_lab.world.docker.packet_loss import LossChain, PacketRules, Ports
-from replication_lab.world.echo import Echo
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.toxiproxy import Toxiproxy
+from replication_lab.world.packets import link_ends
+from replication_lab.world.packets.echo import Echo
+from replication_lab.world.packets.netem import Sender
+from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
+from replication_lab.world.packets.toxiproxy import Toxiproxy
 
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
@@ -161,7 +161,7 @@ class RunningLink:
 
         Those of its other connections count too. None where the lab does not look.
         """
-        end = senders.receiver(self, body.stream)
+        end = link_ends.receiver(self, body.stream)
         return int(end.run(OUT_OF_ORDER)) if end else None
 
     def send_packets(self, body: ToxicBody, count: int) -> None:
@@ -173,7 +173,7 @@ class RunningLink:
         self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
 
     def _sender(self, stream: str) -> Sender:
-        return senders.sender(self, stream, lambda: self._ports("upstream").into)
+        return link_ends.sender(self, stream, lambda: self._ports("upstream").into)
 
     def _rules_of(self, body: ToxicBody, rules: dict[str, LossChain]) -> list[LossChain]:
         chains = self._ports(body.stream).chains if rules else []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.toxic import PACKET_LOSS, Toxic, ToxicBody
-from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
+from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
 
 IN, OUT, MARKED = "LAB-IN", "LAB-OUT", "LAB-MARKED"
 # The highest byte marks packets to be lost; the port is in the lowest two. The table's number is that byte.

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.lab import attach_checks, up
+from replication_lab.attach import checks
+from replication_lab.attach.recognised import Recognised, outside, recognised
+from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.model.lab.compose_project import ComposeProject
-from replication_lab.replication.recognised import Recognised, outside, recognised
 from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
@@ -55,7 +56,7 @@ class AttachPlan:
 
 def plan(asked: AskedAttachment) -> AttachPlan:
     """Return how the links can be attached; LabError, and nothing changed, if one of them cannot."""
-    attach_checks.check_asked(asked.links)
+    checks.check_asked(asked.links)
     for file in (*asked.files, *asked.env_files):
         if not Path(file).is_file():
             raise LabError(f"{file} is not a file", "a file of the Compose project", "./lab attach --help")
@@ -66,9 +67,9 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     _refuse_labs(name)
     call = _call(asked, name, containers)
     found = compose_call.project(call, containers)
-    attach_checks.check_project(found)
+    checks.check_project(found)
     for link in asked.links:
-        attach_checks.check_link(found, link)
+        checks.check_link(found, link)
     return _plan(asked, call, found, containers)
 
 
@@ -107,11 +108,11 @@ def _plan(
     _check_links(links)
     consumers = list(dict.fromkeys(link.consumer for link in links))
     for each in consumers:
-        attach_checks.check_consumer(found, each)
+        checks.check_consumer(found, each)
         if each in set_of.roles:
             _check_log_names(each, answering[each], first[each])
     counts = {each: len(containers[each]) for each in consumers}
-    attach_checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
+    checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
     attachment = Attachment(
         compose=call,
         links=links,
