@@ -293,10 +293,8 @@ def test_a_fault_that_is_slow_and_narrow_is_proved_by_both(narrow, slow, proved)
     """A drill's toxic on top of what is there: either part alone is not it."""
     link = FakeLink("a-b", answers=None)
     fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault._running, fault._silent = catalogue.toxic("40ms+20mbit"), {"a-b": link}, set()
-    fault.links = SimpleNamespace(
-        probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]
-    )
+    fault.toxic, fault.running, fault._silent = catalogue.toxic("40ms+20mbit"), {"a-b": link}, set()
+    fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
     fault.inject()
     link.round_trip_ms = lambda: slow + 1.0
     link.sum_of_rates = lambda: narrow

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.faults import _links
-from replication_lab.faults._links import PATIENCE_SECONDS, Links
+from replication_lab.faults._links import PATIENCE_SECONDS, OnLinks
 
 from tests.fakes.clock import FakeClock
 
@@ -37,14 +37,14 @@ class Probe:
 
 @pytest.fixture
 def links(monkeypatch):
-    """Return a function that makes Links of one link with these probes, used in this order."""
+    """Return a function that makes OnLinks of one link with these probes, used in this order."""
 
     def make(*probes):
         made = iter(probes)
         monkeypatch.setattr(_links, "clock", FakeClock())
-        monkeypatch.setattr(_links.Links, "probe", lambda *_: next(made))
+        monkeypatch.setattr(_links.OnLinks, "probe", lambda *_: next(made))
         lab = SimpleNamespace(link=lambda _: SimpleNamespace(latency_ms=lambda: LATENCY_MS))
-        return Links(lab, ["a-b"])
+        return OnLinks(lab, ["a-b"])
 
     return make
 
@@ -55,7 +55,7 @@ def recovered(links):
 
     def judge(*calls):
         after = Probe(calls)
-        (proof,) = links(Probe([BEFORE]), after).as_before()
+        (proof,) = links(Probe([BEFORE]), after).verify_recovered()
         return proof, after.made
 
     return judge
@@ -65,7 +65,7 @@ def test_a_round_trip_before_a_fault_is_not_that_of_a_starved_machine(links):
     """Otherwise the link would be faster after the fault, which is how a lost latency shows."""
     before = Probe([SLOW, SLOW, BEFORE])
 
-    (proof,) = links(before, Probe([BEFORE])).as_before()
+    (proof,) = links(before, Probe([BEFORE])).verify_recovered()
 
     assert (before.made, proof.doubt) == (3, None)
 
@@ -74,7 +74,7 @@ def test_a_link_that_is_always_slower_than_its_latency_has_that_round_trip(links
     """The far end itself may be slow: an emulated machine."""
     before = Probe([SLOW])
 
-    (proof,) = links(before, Probe([SLOW])).as_before()
+    (proof,) = links(before, Probe([SLOW])).verify_recovered()
 
     assert (before.made, proof.expected, proof.doubt) == (PATIENT, "round trip about 109.0 ms", None)
 

@@ -354,10 +354,8 @@ def test_a_drills_loss_is_proved_by_its_packets(toxic, percent):
     link = FakeLink("a-b")
     link.loses = percent
     fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault._running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
-    fault.links = SimpleNamespace(
-        probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]
-    )
+    fault.toxic, fault.running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
+    fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
     fault.inject()
 
     assert [proof.ok for proof in fault.verify()] == [percent is None]
@@ -374,7 +372,7 @@ def test_another_loss_replaces_the_one_that_is_there():
 def test_a_drill_does_not_replace_the_loss_that_a_link_has(refused):
     """Its recovery could not put it back."""
     fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault._running = catalogue.toxic("loss=5%,up"), {"a-b": lossy()}
+    fault.toxic, fault.running = catalogue.toxic("loss=5%,up"), {"a-b": lossy()}
 
     assert "already has a loss" in refused(fault._add, "a-b").found
 

@@ -160,7 +160,7 @@ def test_no_overtaking_is_asked_where_the_lab_does_not_look():
 def test_a_drill_does_not_replace_an_effect_that_a_link_has(refused):
     """Its recovery could not put it back; another kind is added."""
     fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault._running = catalogue.toxic("reorder=1%,up"), {"a-b": faulty()}
+    fault.toxic, fault.running = catalogue.toxic("reorder=1%,up"), {"a-b": faulty()}
 
     assert "already has a reorder" in refused(fault._add, "a-b").found
     fault.toxic = catalogue.toxic("loss=1%,up")

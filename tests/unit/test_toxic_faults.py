@@ -1,7 +1,5 @@
 """Is a drill's toxic proved by its own effect, and never by what something else has done to the link?"""
 
-from types import SimpleNamespace
-
 import pytest
 from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_watch import toxic_on
@@ -17,10 +15,8 @@ def injected():
     def inject(toxic: str):
         link = FakeLink("a-b")
         fault = AddToxic.__new__(AddToxic)
-        fault.toxic, fault._running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
-        fault.links = SimpleNamespace(
-            probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]
-        )
+        fault.toxic, fault.running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
+        fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
         fault.inject()
         return fault, link
 

@@ -1,4 +1,4 @@
-"""Helpers for faults of links: a probe across each link, and the link's round trip without the fault."""
+"""The base of faults of links: a probe across each link, and the link's round trip without the fault."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -17,11 +17,11 @@ NEAR_SHARE, NEAR_MS = 0.15, 10.0
 PATIENCE_SECONDS = 8
 
 
-class Links:
-    """Links with a connection across each, made before the fault; LabError if a link does not work."""
+class OnLinks:
+    """A fault of links, with a connection across each that is made before it; LabError if a link does not work."""
 
     def __init__(self, lab: Lab, names: Sequence[str]):
-        self.lab, self.names = lab, names
+        self.lab, self.running = lab, {name: lab.link(name) for name in names}
         self._open = ExitStack()
         self.probes = dict(zip(names, self.each(self.probe), strict=True))
         for probe in self.probes.values():
@@ -30,7 +30,24 @@ class Links:
 
     def each(self, act: Callable[[str], Made]) -> list[Made]:
         """Call `act` for every link at once: across a WAN each call is mostly waiting."""
-        return at_once.of_each(act, self.names)
+        return at_once.of_each(act, self.running)
+
+    def inject(self) -> None:
+        raise NotImplementedError
+
+    def verify(self) -> list[Proof]:
+        return self.each(self.acts)
+
+    def acts(self, name: str) -> Proof:
+        """Prove that the fault acts on a link."""
+        raise NotImplementedError
+
+    def recover(self) -> None:
+        raise NotImplementedError
+
+    def verify_recovered(self) -> list[Proof]:
+        """Prove that each link carries new connections again, as fast as before."""
+        return self.each(self._as_before)
 
     def probe(self, name: str) -> RoundTrip:
         return RoundTrip(self.lab.link(name))
@@ -48,10 +65,6 @@ class Links:
         if found is None:
             raise LabError(f"link {name} does not answer before the fault", "a working link", "./lab status")
         return found
-
-    def as_before(self) -> list[Proof]:
-        """Prove that each link carries new connections again, as fast as before."""
-        return self.each(self._as_before)
 
     def _as_before(self, name: str) -> Proof:
         before = self.before_ms[name]

@@ -1,4 +1,4 @@
-"""Helpers for faults of nodes: act on all nodes at once, and wait until their containers are healthy again."""
+"""The base of faults of nodes: act on all nodes at once, and wait until their servers serve again."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ LOST_SECONDS = 10
 
 
 class OnNodes:
-    """A fault of nodes that does nothing by itself."""
+    """A fault of nodes, proved for each of them. After its recovery each server has to serve again."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         self.lab, self.nodes = lab, list(nodes)
@@ -29,22 +29,23 @@ class OnNodes:
         raise NotImplementedError
 
     def verify(self) -> list[Proof]:
+        return [self.acts(node) for node in self.nodes]
+
+    def acts(self, node: str) -> Proof:
+        """Prove that the fault acts on a node."""
         raise NotImplementedError
 
     def recover(self) -> None:
         """Do nothing: there is nothing to undo."""
 
     def verify_recovered(self) -> list[Proof]:
-        raise NotImplementedError
+        return [self.is_undone(node) for node in self.nodes]
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def runs_again(self) -> list[Proof]:
-        """Wait until each server answers again, in a container that runs, and serves clients; prove it."""
-        return [self._runs_again(node) for node in self.nodes]
-
-    def _runs_again(self, node: str) -> Proof:
+    def is_undone(self, node: str) -> Proof:
+        """Wait until a server answers again, in a container that runs, and serves clients; prove it."""
         kind = replication.of(self.lab)
         try:
             clock.wait_until(partial(self._answers_again, node), f"{node} to answer again", START_SECONDS, every=0.1)

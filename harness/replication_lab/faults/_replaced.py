@@ -2,33 +2,29 @@
 
 from collections.abc import Sequence
 
-from replication_lab.faults._links import Links
+from replication_lab.faults._links import OnLinks
 from replication_lab.faults.toxic_calibration import bodies_of, exchange
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world.docker.lab import Lab
 
 
-class ReplacedToxics:
+class ReplacedToxics(OnLinks):
     """The links, with the toxics and round trips that they had when this was made."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
-        self.lab, self.links = lab, Links(lab, links)
-        self.running = {name: lab.link(name) for name in links}
+        super().__init__(lab, links)
         self._had = {name: bodies_of(link) for name, link in self.running.items()}
 
     def recover(self) -> None:
-        self.links.each(lambda name: exchange(self.running[name], self._had[name]))
+        self.each(lambda name: exchange(self.running[name], self._had[name]))
 
     def verify_recovered(self) -> list[Proof]:
-        return [*(self._same_toxics(name) for name in self.running), *self.links.as_before()]
+        return [*(self._same_toxics(name) for name in self.running), *super().verify_recovered()]
 
     def _same_toxics(self, name: str) -> Proof:
         had, has = (_said(found) for found in (self._had[name], bodies_of(self.running[name])))
         return Proof(what=f"toxics of {name}", expected=had, found=has, ok=had == has)
-
-    def close(self) -> None:
-        self.links.close()
 
 
 def _said(toxics: Sequence[ToxicBody]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from replication_lab.faults._links import Links
+from replication_lab.faults._links import OnLinks
 from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.model.core.proof import Proof
@@ -10,30 +10,21 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world.docker.lab import Lab
 
 
-class CalibratedToxic:
+class CalibratedToxic(OnLinks):
     """Links without a toxic that get one; recovery removes it again."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
-        self.links, self.toxic = Links(lab, links), toxic
-        self._running = {name: lab.link(name) for name in links}
+        super().__init__(lab, links)
+        self.toxic = toxic
 
     def inject(self) -> None:
-        self.links.each(lambda name: calibrated(self._running[name], self.toxic, self.links.probes[name]))
+        self.each(lambda name: calibrated(self.running[name], self.toxic, self.probes[name]))
 
-    def verify(self) -> list[Proof]:
-        return self.links.each(self._is_as_asked)
-
-    def _is_as_asked(self, name: str) -> Proof:
-        found, ok = realised(self.toxic, self.links.probes[name], self.links.before_ms[name])
+    def acts(self, name: str) -> Proof:
+        found, ok = realised(self.toxic, self.probes[name], self.before_ms[name])
         return Proof(
             what=f"{name} is {self.toxic.name}", expected="round trips as its file defines them", found=found, ok=ok
         )
 
     def recover(self) -> None:
-        self.links.each(lambda name: clear(self._running[name]))
-
-    def verify_recovered(self) -> list[Proof]:
-        return self.links.as_before()
-
-    def close(self) -> None:
-        self.links.close()
+        self.each(lambda name: clear(self.running[name]))

@@ -51,8 +51,8 @@ class ClockSkew(OnNodes):
     def inject(self) -> None:
         self.each(lambda node: self.lab.node(node).set_clock(self.skew))
 
-    def verify(self) -> list[Proof]:
-        return [self._is_off(node, self.skew) for node in self.nodes]
+    def acts(self, node: str) -> Proof:
+        return self._is_off(node, self.skew)
 
     def recover(self) -> None:
         # A server that was killed during the fault starts with the right time.
@@ -62,8 +62,8 @@ class ClockSkew(OnNodes):
         if self.lab.node(node).state()[0] == "running":
             self.lab.node(node).set_clock(0)
 
-    def verify_recovered(self) -> list[Proof]:
-        return [self._is_off(node, 0) for node in self.nodes]
+    def is_undone(self, node: str) -> Proof:
+        return self._is_off(node, 0)
 
     def _is_off(self, node: str, expected: int) -> Proof:
         with suppress(LabError):

@@ -46,7 +46,7 @@ class LinkCondition(ReplacedToxics):
         self.asked = toxic_of(condition)
 
     def inject(self) -> None:
-        self.links.each(lambda name: exchange(self.running[name], self.asked.bodies))
+        self.each(lambda name: exchange(self.running[name], self.asked.bodies))
 
     def change(self, condition: str) -> None:
         """Give the links another condition; at no moment have they none."""
@@ -56,7 +56,7 @@ class LinkCondition(ReplacedToxics):
     def verify(self) -> list[Proof]:
         """Prove that each link has exactly the toxics of the condition, and behaves as they ask."""
         asked = self.asked
-        return self.links.each(lambda name: self._is_as_asked(name, asked))
+        return self.each(lambda name: self._is_as_asked(name, asked))
 
     def _is_as_asked(self, name: str, asked: Toxic) -> Proof:
         found, ok = self._behaves(name, asked)
@@ -80,15 +80,15 @@ class LinkCondition(ReplacedToxics):
 
     def _answers(self, name: str) -> bool:
         try:
-            return bool(self.links.probes[name].answer_within(SILENCE_SECONDS))
+            return bool(self.probes[name].answer_within(SILENCE_SECONDS))
         except TimeoutError:
             return False
 
     def _fresh_probe(self, name: str) -> RoundTrip:
         """Return the link's probe, with a new connection if a condition before this one ended the old one."""
-        if self.links.probes[name].ping() is None:
-            self.links.renew(name)
-        return self.links.probes[name]
+        if self.probes[name].ping() is None:
+            self.renew(name)
+        return self.probes[name]
 
     def _names(self, name: str) -> list[str]:
         return sorted({found["name"] for found in self.running[name].toxics()})

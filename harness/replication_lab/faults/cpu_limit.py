@@ -31,11 +31,8 @@ class CpuSqueeze(OnNodes):
         self._throttled = {node: self.lab.node(node).throttled() for node in self.nodes}
         self.each(lambda node: self.lab.node(node).limit_cpu(self._quota_us, PERIOD_US))
 
-    def verify(self) -> list[Proof]:
+    def acts(self, node: str) -> Proof:
         """Prove that the limit is set; at the fault's end its throttling of the server is proved."""
-        return [self._is_limited(node) for node in self.nodes]
-
-    def _is_limited(self, node: str) -> Proof:
         quota = self.lab.node(node).cpu_quota_us()
         return Proof(
             what=f"{node} is limited to {self.share:g} of a CPU",
@@ -52,7 +49,7 @@ class CpuSqueeze(OnNodes):
             self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
     def verify_recovered(self) -> list[Proof]:
-        return [*(self._did_wait(node) for node in self.nodes), *(self._is_free(node) for node in self.nodes)]
+        return [*(self._did_wait(node) for node in self.nodes), *super().verify_recovered()]
 
     def _did_wait(self, node: str) -> Proof:
         waited = self._waited[node]
@@ -63,7 +60,7 @@ class CpuSqueeze(OnNodes):
             ok=waited > 0,
         )
 
-    def _is_free(self, node: str) -> Proof:
+    def is_undone(self, node: str) -> Proof:
         quota, had = self.lab.node(node).cpu_quota_us(), self._had[node]
         return Proof(
             what=f"{node} has its previous CPU limit again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had

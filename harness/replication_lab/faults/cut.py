@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 
-from replication_lab.faults._links import Links
+from replication_lab.faults._links import OnLinks
 from replication_lab.faults.fault import register
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
@@ -17,34 +17,30 @@ from replication_lab.world.docker.lab import Lab
     does="open connections end, and new connections are refused",
     proof="neither an old nor a new connection gets an answer; after recovery: the round trip is as before",
 )
-class Cut:
+class Cut(OnLinks):
     """Links to cut. Recovery switches on each link that `inject` switched off."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
-        self.links = Links(lab, links)
-        self._running = {name: lab.link(name) for name in links}
+        super().__init__(lab, links)
         self._cut: list[str] = []
 
     def inject(self) -> None:
         # A second call must not forget what the first one switched off.
-        self._cut += [name for name, link in self._running.items() if link.enabled()]
-        self.links.each(lambda name: self._running[name].cut())
-
-    def verify(self) -> list[Proof]:
-        """Prove that each link's connection has ended and no new one is possible; the proxy's state is no proof."""
-        return self.links.each(self._is_cut)
+        self._cut += [name for name, link in self.running.items() if link.enabled()]
+        self.each(lambda name: self.running[name].cut())
 
     def verify_still_cut(self) -> list[Proof]:
         """Prove that each link is cut now, by a new connection only: the old one ended at the first cut."""
-        return self.links.each(lambda name: self._is_cut(name, anew=True))
+        return self.each(lambda name: self.acts(name, anew=True))
 
-    def _is_cut(self, name: str, anew: bool = False) -> Proof:
-        old = None if anew else self.links.probes[name].ping()
+    def acts(self, name: str, anew: bool = False) -> Proof:
+        """Prove that a link's connection has ended and no new one is possible; the proxy's state is no proof."""
+        old = None if anew else self.probes[name].ping()
         through = [
             *(["the old connection still gets an answer"] if old is not None else []),
             *(["a new connection still gets an answer"] if self._connects(name) else []),
             # Only if the far end works: a dead far end answers in no case.
-            *(["the link is switched on"] if self._running[name].lets_through() else []),
+            *(["the link is switched on"] if self.running[name].lets_through() else []),
         ]
         return Proof(
             what=f"{name} is cut",
@@ -55,18 +51,12 @@ class Cut:
 
     def _connects(self, name: str) -> bool:
         try:
-            with closing(self.links.probe(name)):
+            with closing(self.probe(name)):
                 return True
         except LabError:
             return False
 
     def recover(self) -> None:
         for name in self._cut:
-            self._running[name].enable()
+            self.running[name].enable()
         self._cut = []
-
-    def verify_recovered(self) -> list[Proof]:
-        return self.links.as_before()
-
-    def close(self) -> None:
-        self.links.close()

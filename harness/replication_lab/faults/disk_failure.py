@@ -45,11 +45,8 @@ class DiskFail(OnNodes):
     def inject(self) -> None:
         self.each(lambda node: self._arrays[node].disk(DISK).fail())
 
-    def verify(self) -> list[Proof]:
+    def acts(self, node: str) -> Proof:
         """Prove by the disk's state that it fails; in a later call also that the array has met the failure."""
-        return [self._fails(node) for node in self.nodes]
-
-    def _fails(self, node: str) -> Proof:
         stats = self._arrays[node].disk(DISK).stats()
         return Proof(
             what=f"{DISK} of {node} fails",
@@ -63,7 +60,7 @@ class DiskFail(OnNodes):
         self.each(lambda node: self._arrays[node].replace(DISK))
 
     def verify_recovered(self) -> list[Proof]:
-        return [*(self._was_met(node) for node in self.nodes), *(self._is_good(node) for node in self.nodes)]
+        return [*(self._was_met(node) for node in self.nodes), *super().verify_recovered()]
 
     def _was_met(self, node: str) -> Proof:
         """Prove that requests failed: a failed disk without any reads or writes shows nothing."""
@@ -75,7 +72,7 @@ class DiskFail(OnNodes):
             ok=errors > 0,
         )
 
-    def _is_good(self, node: str) -> Proof:
+    def is_undone(self, node: str) -> Proof:
         failed = self._arrays[node].disk(DISK).stats().failed
         return Proof(
             what=f"{DISK} of {node} is good again",

@@ -37,15 +37,9 @@ class DiskFull(OnNodes):
         self._room = {node: array.free_bytes() for node, array in self._arrays.items()}
 
     def inject(self) -> None:
-        self.each(self._fill)
+        self.each(lambda node: self._arrays[node].in_filesystem("sh", "-c", FILL))
 
-    def _fill(self, node: str) -> None:
-        self._arrays[node].in_filesystem("sh", "-c", FILL)
-
-    def verify(self) -> list[Proof]:
-        return [self._is_full(node) for node in self.nodes]
-
-    def _is_full(self, node: str) -> Proof:
+    def acts(self, node: str) -> Proof:
         room = self._arrays[node].free_bytes()
         return Proof(
             what=f"{node} has no free space", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP
@@ -54,10 +48,7 @@ class DiskFull(OnNodes):
     def recover(self) -> None:
         self.each(lambda node: self._arrays[node].in_filesystem("rm", "-f", FILE, f"{FILE}.rest"))
 
-    def verify_recovered(self) -> list[Proof]:
-        return [self._has_room(node) for node in self.nodes]
-
-    def _has_room(self, node: str) -> Proof:
+    def is_undone(self, node: str) -> Proof:
         try:
             room = self._arrays[node].free_bytes()
         except LabError:

@@ -43,13 +43,15 @@ class DiskSlow(OnNodes):
     def _slow(self, node: str) -> Limits:
         return msgspec.structs.replace(self._had[node], write_iops=WRITE_IOPS)
 
-    def verify(self) -> list[Proof]:
+    def acts(self, node: str) -> Proof:
         """Prove by the disks' reported limits that they are slow.
 
-        A measurement by I/O would queue behind the server's requests. In later calls prove also that the disks were
-        busy.
+        A measurement by I/O would queue behind the server's requests. At the end it is proved that the disks were busy.
         """
-        return [self._is(node, self._slow(node)) for node in self.nodes]
+        return self._is(node, self._slow(node))
+
+    def is_undone(self, node: str) -> Proof:
+        return self._is(node, self._had[node])
 
     def _is(self, node: str, limits: Limits) -> Proof:
         array = self._arrays[node]
@@ -63,7 +65,7 @@ class DiskSlow(OnNodes):
 
     def verify_recovered(self) -> list[Proof]:
         done = [self._was_the_limit(node, array) for node, array in self._arrays.items()]
-        return [*done, *(self._is(node, self._had[node]) for node in self.nodes)]
+        return [*done, *super().verify_recovered()]
 
     def _was_the_limit(self, node: str, array: Array) -> Proof:
         done = disk_activity.work(array, self._before[node], self._after[node])

@@ -34,11 +34,8 @@ class DrbdDiskFail(OnNodes):
     def inject(self) -> None:
         self.each(lambda node: self._peers[node].disk.fail())
 
-    def verify(self) -> list[Proof]:
+    def acts(self, node: str) -> Proof:
         """Prove that DRBD met the failure and detached the disk: without reads or writes the failure shows nothing."""
-        return [self._is_detached(node) for node in self.nodes]
-
-    def _is_detached(self, node: str) -> Proof:
         peer = self._peers[node]
         clock.wait_until(lambda: peer.status().disk == DISKLESS, f"DRBD on {node} to hit an I/O error", DETACH_SECONDS)
         stats = peer.disk.stats()
@@ -59,10 +56,7 @@ class DrbdDiskFail(OnNodes):
         if self._before[node] == DISKLESS:
             self._peers[node].tell("attach")
 
-    def verify_recovered(self) -> list[Proof]:
-        return [self._is_attached(node) for node in self.nodes]
-
-    def _is_attached(self, node: str) -> Proof:
+    def is_undone(self, node: str) -> Proof:
         before, after = self._before[node], self._peers[node].status().disk
         return Proof(
             what=f"{node} worked without its disk until the recovery",

@@ -35,11 +35,8 @@ class Kill(OnNodes):
     def end(self, node: str) -> None:
         self.lab.node(node).kill()
 
-    def verify(self) -> list[Proof]:
-        """Prove by the exit status that the signal ended the containers, and nothing else did."""
-        return [self._dead(node) for node in self.nodes]
-
-    def _dead(self, node: str) -> Proof:
+    def acts(self, node: str) -> Proof:
+        """Prove by the exit status that the signal ended the container, and nothing else did."""
         found = self.lab.node(node).state()
         return Proof(
             what=f"{node} is {self.said}",
@@ -50,6 +47,3 @@ class Kill(OnNodes):
 
     def recover(self) -> None:
         self.each(lambda node: self.lab.node(node).start_again())
-
-    def verify_recovered(self) -> list[Proof]:
-        return self.runs_again()

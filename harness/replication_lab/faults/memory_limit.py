@@ -42,9 +42,9 @@ class MemorySqueeze(OnNodes):
         """Read the files as a backup does: their cached pages compete with the server's own."""
         self.lab.node(node).run("sh", "-c", READ_FILES)
 
-    def verify(self) -> list[Proof]:
+    def acts(self, node: str) -> Proof:
         """Prove that the limit is set; in a later call also that the server has reached it."""
-        return [self._has(node, "has a memory limit just above its use", self._asked[node]) for node in self.nodes]
+        return self._has(node, "has a memory limit just above its use", self._asked[node])
 
     def _has(self, node: str, what: str, limit: int) -> Proof:
         found = self.lab.node(node).memory_limit()
@@ -55,10 +55,10 @@ class MemorySqueeze(OnNodes):
         self.each(lambda node: self.lab.node(node).limit_memory(self._had[node]))
 
     def verify_recovered(self) -> list[Proof]:
-        return [
-            *(self._did_ask(node) for node in self.nodes),
-            *(self._has(node, "has its previous memory limit again", self._had[node]) for node in self.nodes),
-        ]
+        return [*(self._did_ask(node) for node in self.nodes), *super().verify_recovered()]
+
+    def is_undone(self, node: str) -> Proof:
+        return self._has(node, "has its previous memory limit again", self._had[node])
 
     def _did_ask(self, node: str) -> Proof:
         used, asked = self._used[node], self._asked[node]

@@ -23,10 +23,7 @@ class Pause(OnNodes):
     def inject(self) -> None:
         self.each(lambda node: self.lab.node(node).pause())
 
-    def verify(self) -> list[Proof]:
-        return [self._is_frozen(node) for node in self.nodes]
-
-    def _is_frozen(self, node: str) -> Proof:
+    def acts(self, node: str) -> Proof:
         # A machine without a running server answers no query; its container's state shows whether it is frozen.
         answers, state = self._answers(node), self.lab.node(node).state()[0]
         return Proof(
@@ -59,6 +56,3 @@ class Pause(OnNodes):
     def _thaw(self, node: str) -> None:
         if self.lab.node(node).state()[0] == "paused":
             self.lab.node(node).unpause()
-
-    def verify_recovered(self) -> list[Proof]:
-        return self.runs_again()

@@ -24,10 +24,7 @@ class Restart(OnNodes):
         self.lab.node(node).stop()
         self.lab.node(node).start_again()
 
-    def verify(self) -> list[Proof]:
-        return [self._restart_one(node) for node in self.nodes]
-
-    def _restart_one(self, node: str) -> Proof:
+    def acts(self, node: str) -> Proof:
         found = self.lab.node(node).started_at()
         return Proof(
             what=f"{node} is restarted",
@@ -35,6 +32,3 @@ class Restart(OnNodes):
             found=found,
             ok=found > self._before[node],
         )
-
-    def verify_recovered(self) -> list[Proof]:
-        return self.runs_again()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from replication_lab.faults._links import Links
+from replication_lab.faults._links import OnLinks
 from replication_lab.faults.fault import register
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
@@ -38,20 +38,20 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     "the share of the packets, or connections end; after recovery: toxics and round trip are as before the fault",
     settings=(TOXIC,),
 )
-class AddToxic:
+class AddToxic(OnLinks):
     """Links that get another toxic; recovery removes only that toxic."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
-        self.links, self.toxic = Links(lab, links), catalogue.toxic(toxic)
-        self._running = {name: lab.link(name) for name in links}
-        self._had = {name: link.toxics() for name, link in self._running.items()}
+        super().__init__(lab, links)
+        self.toxic = catalogue.toxic(toxic)
+        self._had = {name: link.toxics() for name, link in self.running.items()}
         self._silent: set[str] = set()
 
     def inject(self) -> None:
-        self.links.each(self._add)
+        self.each(self._add)
 
     def _add(self, name: str) -> None:
-        there = {(found["type"], found["stream"]) for found in self._running[name].toxics()}
+        there = {(found["type"], found["stream"]) for found in self.running[name].toxics()}
         for body in self.toxic.of_packets:
             if (body.type, body.stream) in there:
                 raise LabError(
@@ -60,13 +60,10 @@ class AddToxic:
                     "./lab drill",
                 )
         for body in self.toxic.bodies:
-            self._running[name].add(body)
+            self.running[name].add(body)
 
-    def verify(self) -> list[Proof]:
-        """Prove the toxic by a measurement across each link; in later calls, that it is still there."""
-        return self.links.each(self._acts)
-
-    def _acts(self, name: str) -> Proof:
+    def acts(self, name: str) -> Proof:
+        """Prove the toxic by a measurement across a link; in later calls, that it is still there."""
         if self.toxic.silences:
             return self._is_silent(name)
         if self.toxic.resets:
@@ -82,7 +79,7 @@ class AddToxic:
         return [self._is_slow, *others] if self.toxic.round_trip_ms or not others else others
 
     def _acts_on_packets(self, name: str) -> Proof:
-        found, ok = realised_packets(self.toxic, self._running[name])
+        found, ok = realised_packets(self.toxic, self.running[name])
         return Proof(
             what=f"{name} also has the toxic {self.toxic.name}",
             expected=said_of_packets(self.toxic),
@@ -92,8 +89,8 @@ class AddToxic:
 
     def _is_slow(self, name: str) -> Proof:
         jitter = self.toxic.jitter_ms
-        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - jitter
-        there, trips = self._is_there(name), self.links.probes[name].pings(JITTER_PINGS if jitter else TRIPS)
+        least = self.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - jitter
+        there, trips = self._is_there(name), self.probes[name].pings(JITTER_PINGS if jitter else TRIPS)
         said = f"{min(trips):.1f} to {max(trips):.1f} ms, median {median(trips):.1f} ms" if trips else "no answer"
         return Proof(
             what=f"{name} also has the toxic {self.toxic.name}",
@@ -107,7 +104,7 @@ class AddToxic:
         return median(trips) >= least and (not self.toxic.jitter_ms or varies_enough(trips, self.toxic.jitter_ms))
 
     def _is_narrow(self, name: str) -> Proof:
-        there, (carried, ok) = self._is_there(name), realised_rate(self.toxic, self.links.probes[name])
+        there, (carried, ok) = self._is_there(name), realised_rate(self.toxic, self.probes[name])
         return Proof(
             what=f"{name} also has the toxic {self.toxic.name}",
             expected=f"{self.toxic.rate_kbps} KB/s",
@@ -116,7 +113,7 @@ class AddToxic:
         )
 
     def _is_there(self, name: str) -> bool:
-        return self._running[name].carries({body.name for body in self.toxic.bodies})
+        return self.running[name].carries({body.name for body in self.toxic.bodies})
 
     def _is_silent(self, name: str) -> Proof:
         # A probe without an answer blocks its connection; later calls can only check that the toxic is present.
@@ -131,7 +128,7 @@ class AddToxic:
 
     def _is_reset(self, name: str) -> Proof:
         # A kill of the far end also ends the connection for good, so the toxic itself must be present.
-        answered, there = self.links.probes[name].ping() is not None, self._is_there(name)
+        answered, there = self.probes[name].ping() is not None, self._is_there(name)
         return Proof(
             what=f"{name} ends connections",
             expected="the connection ends",
@@ -141,7 +138,7 @@ class AddToxic:
 
     def _answers(self, name: str) -> bool:
         try:
-            trip = self.links.probes[name].answer_within(SILENCE_SECONDS)
+            trip = self.probes[name].answer_within(SILENCE_SECONDS)
         except TimeoutError:
             trip = 0.0
         # A connection that ended, for example by a kill of its far end, has no round trip and proves nothing.
@@ -150,23 +147,20 @@ class AddToxic:
         return bool(trip)
 
     def recover(self) -> None:
-        self.links.each(self._take_off)
+        self.each(self._take_off)
 
     def _take_off(self, name: str) -> None:
-        there = {found["name"] for found in self._running[name].toxics()}
+        there = {found["name"] for found in self.running[name].toxics()}
         had = {found["name"] for found in self._had[name]}
         for body in self.toxic.bodies:
             if body.name in there - had:
-                self._running[name].remove(body.name)
+                self.running[name].remove(body.name)
 
     def verify_recovered(self) -> list[Proof]:
-        return [*(self._same_toxics(name) for name in self._running), *self.links.as_before()]
+        return [*(self._same_toxics(name) for name in self.running), *super().verify_recovered()]
 
     def _same_toxics(self, name: str) -> Proof:
-        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self._running[name].toxics()))
+        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self.running[name].toxics()))
         return Proof(
             what=f"toxics of {name}", expected=", ".join(had) or "none", found=", ".join(has) or "none", ok=had == has
         )
-
-    def close(self) -> None:
-        self.links.close()
