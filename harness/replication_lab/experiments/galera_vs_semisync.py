@@ -18,8 +18,7 @@ from replication_lab.probes import semisync as semisync_probe
 from replication_lab.probes.bare_links import bare_links
 from replication_lab.replication.following import restored
 from replication_lab.workloads.bank import Bank
-from replication_lab.workloads.counters import Counters
-from replication_lab.workloads.hot_row import HotRow
+from replication_lab.workloads.counters import Counters, HotRow
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -48,7 +47,7 @@ def workload(case: Case, preset: Preset) -> Workload[Lab]:
     seconds = preset.sizes["most_seconds" if case.settings["toxics"] else "seconds"]
     match case.settings.get("load", "inserts"):
         case "hot":
-            return HotRow(HOT_CLIENTS, preset.sizes["hot_seconds"], writers)
+            return HotRow(HOT_CLIENTS, preset.sizes["hot_seconds"], nodes=writers)
         case "counters":
             return Counters(seconds=preset.sizes["far_seconds"])
         case "bank":

@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.model.lab.compose_project import DATA
 from replication_lab.world.docker.lab import Lab
 
@@ -16,24 +16,15 @@ COPIED = re.compile(r"^(\d+) bytes .* copied, ([\d.]+) s", re.M)
 
 
 @dataclass(frozen=True)
-class Copied:
-    """MB a second in each way (1 MB is 10^6 bytes), as dd reports it."""
-
-    figures: dict[str, float]
-    commits: ClassVar[int] = 0
-    samples: ClassVar[dict[str, list[float]]] = {}
-
-
-@dataclass(frozen=True)
 class BulkWrite:
     """A new file of this many MiB on a machine's data directory, in each way; it is removed afterwards."""
 
     node: str
     mib: int
 
-    def run(self, lab: Lab, _seed: int) -> Copied:
-        """Write the file in each way; LabError if dd did not write all of it."""
-        return Copied({f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
+    def run(self, lab: Lab, _seed: int) -> PlainOutcome:
+        """Write the file in each way; return the MB (10^6 bytes) a second. LabError if dd did not write all of it."""
+        return PlainOutcome(0, {f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
 
     def _rate(self, lab: Lab, flag: str) -> float:
         dd = f"dd if=/dev/zero of={FILE} bs={BLOCK_MIB}M count={self.mib // BLOCK_MIB} {flag} 2>&1; rm -f {FILE}"

@@ -1,13 +1,12 @@
-"""Counters that clients read, increment and write back on all nodes at once, to find lost updates."""
+"""Counters that all clients change, to find lost updates: one hot row, or several that clients read and write back."""
 
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Cursor
-
-TABLE = "lab.counters"
 
 
 @dataclass(frozen=True)
@@ -18,6 +17,7 @@ class Counters:
     value and write loses an update.
     """
 
+    table: ClassVar[str] = "lab.counters"
     clients: int = 12
     seconds: float = 2
     counters: int = 8
@@ -26,19 +26,31 @@ class Counters:
     def prepare(self, lab: Lab) -> None:
         rows = ", ".join(f"({number}, 0)" for number in range(self.counters))
         lab.node(lab.topology.source.name).server().execute(
-            f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
-            f"REPLACE INTO {TABLE} VALUES {rows}",
+            f"CREATE TABLE IF NOT EXISTS {self.table} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
+            f"REPLACE INTO {self.table} VALUES {rows}",
         )
 
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or tuple(node.name for node in lab.topology.nodes)
-        before = sums(lab, "n", TABLE)[0]
-        clients = collide(lab, nodes, self.clients, self.seconds, self._read_add_write, seed=seed)
-        after = sums(lab, "n", TABLE)
+        before = sums(lab, "n", self.table)[0]
+        clients = collide(lab, nodes, self.clients, self.seconds, self._add_one, seed=seed)
+        after = sums(lab, "n", self.table)
         return Collided(clients, after[0] - before, after)
 
-    def _read_add_write(self, cursor: Cursor, dice: Random) -> None:
+    def _add_one(self, cursor: Cursor, dice: Random) -> None:
         number = dice.randrange(self.counters)
-        cursor.execute(f"SELECT n FROM {TABLE} WHERE id = {number} FOR UPDATE")
+        cursor.execute(f"SELECT n FROM {self.table} WHERE id = {number} FOR UPDATE")
         [found] = cursor.fetchone() or []
-        cursor.execute(f"UPDATE {TABLE} SET n = {found + 1} WHERE id = {number}")
+        cursor.execute(f"UPDATE {self.table} SET n = {found + 1} WHERE id = {number}")
+
+
+@dataclass(frozen=True)
+class HotRow(Counters):
+    """The same with one row, to which the server adds: how often a second it can change, and whether all is kept."""
+
+    table: ClassVar[str] = "lab.hot"
+    clients: int = 6
+    counters: int = 1
+
+    def _add_one(self, cursor: Cursor, _dice: Random) -> None:
+        cursor.execute(f"UPDATE {self.table} SET n = n + 1 WHERE id = 0")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.world import clock
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
@@ -52,31 +53,6 @@ class _Output(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Done:
-    """Requests a second of all jobs by pattern, and the number of requests."""
-
-    jobs: int
-    iops: dict[str, float]
-    requests: int
-
-    @property
-    def commits(self) -> int:
-        return self.requests
-
-    @property
-    def samples(self) -> dict[str, list[float]]:
-        return {}
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """IOPS and KB/s of one job, as fio prints them and the published table has them."""
-        per_job = {name: iops / self.jobs for name, iops in self.iops.items()}
-        return {f"{name}_iops_per_job": round(iops, 3) for name, iops in per_job.items()} | {
-            f"{name}_kb_per_job": round(iops * BLOCK_KB, 1) for name, iops in per_job.items()
-        }
-
-
-@dataclass(frozen=True)
 class Fio:
     """`jobs` at once, each over a file of `mib` MiB of its own, one pattern after another.
 
@@ -93,13 +69,19 @@ class Fio:
         """Write every block of the files once; a block that was never written is read without a disk."""
         self._fio(arrays.array(lab, self.node), "--name=lay_out", "--rw=write", "--bs=1M", "--end_fsync=1")
 
-    def run(self, lab: Lab, seed: int) -> Done:
-        """Run all patterns; LabError if the disks served other requests than fio's."""
+    def run(self, lab: Lab, seed: int) -> PlainOutcome:
+        """Run all patterns; return the IOPS and KB/s of one job, as fio prints them and the published table has them.
+
+        Raise LabError if the disks served other requests than fio's.
+        """
         array = arrays.array(lab, self.node)
         array.write_back()
         jobs = clock.try_again(lambda: self._undisturbed(array, seed), OthersAtTheDisks, TRIES)
         requests = sum(job.read.total_ios + job.write.total_ios for job in jobs)
-        return Done(self.jobs, {job.jobname: job.read.iops + job.write.iops for job in jobs}, requests)
+        per_job = {job.jobname: (job.read.iops + job.write.iops) / self.jobs for job in jobs}
+        figures = {f"{name}_iops_per_job": round(iops, 3) for name, iops in per_job.items()}
+        figures |= {f"{name}_kb_per_job": round(iops * BLOCK_KB, 1) for name, iops in per_job.items()}
+        return PlainOutcome(requests, figures)
 
     def _undisturbed(self, array: Array, seed: int) -> list[_Job]:
         before = clock.wait_until(

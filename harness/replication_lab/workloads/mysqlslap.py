@@ -3,33 +3,11 @@
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.world.docker.lab import Lab
 
 SOCKET = "/run/mysqld/mysqld.sock"
 COMMON = "mariadb-slap"
-
-
-@dataclass(frozen=True)
-class Slapped:
-    """The duration of a row of statements in ms: the average over the iterations, the fastest and the slowest one."""
-
-    statements: int
-    average_ms: float
-    min_ms: float
-    max_ms: float
-
-    @property
-    def commits(self) -> int:
-        """The number of transactions: each statement is one, which changes nothing."""
-        return self.statements
-
-    @property
-    def samples(self) -> dict[str, list[float]]:
-        return {}
-
-    @property
-    def figures(self) -> dict[str, float]:
-        return {"average_ms": self.average_ms, "min_ms": self.min_ms, "max_ms": self.max_ms}
 
 
 @dataclass(frozen=True)
@@ -45,8 +23,12 @@ class Slap:
     iterations: int = 3
     own: str = ""
 
-    def run(self, lab: Lab, _seed: int) -> Slapped:
-        """Run the statements. Nothing is random, so the seed is not used. Raise LabError if a statement failed."""
+    def run(self, lab: Lab, _seed: int) -> PlainOutcome:
+        """Run the statements, each a transaction that changes nothing; LabError if one failed.
+
+        The figures are the duration of a row of statements in ms: the average over the iterations, the fastest and the
+        slowest one. Nothing is random, so the seed is not used.
+        """
         node = lab.topology.source.name
         user, password = lab.application(node)
         # Not an argument, which every user of the host can read.
@@ -71,7 +53,7 @@ class Slap:
             "--csv",
         ]
 
-    def _parse(self, printed: str) -> Slapped:
+    def _parse(self, printed: str) -> PlainOutcome:
         """Return the times in a line such as `,mixed,1.803,1.791,1.826,1,20`: average, least and most in seconds."""
         fields = printed.strip().rpartition("\n")[2].split(",")
         try:
@@ -82,4 +64,5 @@ class Slap:
                 "one line each for average, minimum and maximum",
                 "./lab status",
             ) from error
-        return Slapped(self.queries * self.iterations, average, least, most)
+        figures = {"average_ms": average, "min_ms": least, "max_ms": most}
+        return PlainOutcome(self.queries * self.iterations, figures)

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 
+from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -11,40 +12,25 @@ CLOCK_MS = 10.0
 
 
 @dataclass(frozen=True)
-class Sightings:
-    """For each row, how long before its writer's answer another session read it, in ms (negative: after)."""
-
-    ahead_ms: list[float]
-
-    @property
-    def commits(self) -> int:
-        return len(self.ahead_ms)
-
-    @property
-    def samples(self) -> dict[str, list[float]]:
-        return {"ahead_ms": self.ahead_ms}
-
-    @property
-    def figures(self) -> dict[str, float]:
-        ordered = sorted(self.ahead_ms)
-        return {
-            "trials": len(ordered),
-            "seen_early": sum(ahead > CLOCK_MS for ahead in ordered),
-            "seen_ahead_ms": round(ordered[len(ordered) // 2], 3),
-        }
-
-
-@dataclass(frozen=True)
 class FirstSeen:
     """`rows` inserts by one writer while another session queries for each of them without pause."""
 
     rows: int = 10
 
-    def run(self, lab: Lab, _seed: int) -> Sightings:
-        """Insert and time the rows, by one clock in one process, when the answers arrive."""
+    def run(self, lab: Lab, _seed: int) -> PlainOutcome:
+        """Insert and time the rows, by one clock in one process, when the answers arrive.
+
+        The samples are how long before its writer's answer another session read each row, in ms (negative: after).
+        """
         server = lab.node(lab.topology.source.name).server()
         with server.session() as writer, server.session() as reader:
-            return Sightings([self._ahead(writer, reader) for _ in range(self.rows)])
+            ahead_ms = [self._ahead(writer, reader) for _ in range(self.rows)]
+        figures = {
+            "trials": len(ahead_ms),
+            "seen_early": sum(ahead > CLOCK_MS for ahead in ahead_ms),
+            "seen_ahead_ms": round(sorted(ahead_ms)[len(ahead_ms) // 2], 3),
+        }
+        return PlainOutcome(len(ahead_ms), figures, {"ahead_ms": ahead_ms})
 
     def _ahead(self, writer, reader) -> float:
         with reader.cursor() as cursor:

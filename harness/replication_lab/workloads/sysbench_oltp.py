@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
@@ -21,38 +21,23 @@ COUNTED = {
 }
 
 
-@dataclass(frozen=True)
-class Transacted:
-    """The figures that sysbench printed: counts, latencies of a transaction in ms, transactions and requests a second.
+def parse(printed: str) -> PlainOutcome:
+    """Return the figures of sysbench's summary; LabError if it has none, or nothing was committed.
 
-    A request is a statement that reads or writes, as the published table counts them; BEGIN and COMMIT are none.
+    These are counts, latencies of a transaction in ms, transactions and requests a second. A request is a statement
+    that reads or writes, as the published table counts them; BEGIN and COMMIT are none.
     """
-
-    counted: dict[str, float]
-    samples: ClassVar[dict[str, list[float]]] = {}
-
-    @property
-    def commits(self) -> int:
-        return int(self.counted["transactions"])
-
-    @property
-    def figures(self) -> dict[str, float]:
-        found = self.counted
-        latencies = {name: found[name] for name in COUNTED if name.startswith("latency")}
-        return {
-            "transactions": found["transactions"],
-            "throughput": round(found["transactions"] / found["seconds"], 3),
-            "requests_per_second": round((found["reads"] + found["writes"]) / found["seconds"], 3),
-            **latencies,
-        }
-
-
-def parse(printed: str) -> Transacted:
-    """Return the figures of sysbench's summary; LabError if it has none, or nothing was committed."""
-    found = {name: match for name, pattern in COUNTED.items() if (match := re.search(pattern, printed))}
-    if len(found) < len(COUNTED) or not int(found["transactions"][1]):
+    matches = {name: match for name, pattern in COUNTED.items() if (match := re.search(pattern, printed))}
+    if len(matches) < len(COUNTED) or not int(matches["transactions"][1]):
         raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one transaction", "./lab status")
-    return Transacted({name: float(match[1]) for name, match in found.items()})
+    found = {name: float(match[1]) for name, match in matches.items()}
+    figures = {
+        "transactions": found["transactions"],
+        "throughput": round(found["transactions"] / found["seconds"], 3),
+        "requests_per_second": round((found["reads"] + found["writes"]) / found["seconds"], 3),
+        **{name: value for name, value in found.items() if name.startswith("latency")},
+    }
+    return PlainOutcome(int(found["transactions"]), figures)
 
 
 @dataclass(frozen=True)
@@ -69,7 +54,7 @@ class SysbenchOltp:
         lab.node(self.node).server().execute("DROP TABLE IF EXISTS lab.sbtest1")
         lab.service("load").run(*self._command(clients=1), "prepare")
 
-    def run(self, lab: Lab, seed: int) -> Transacted:
+    def run(self, lab: Lab, seed: int) -> PlainOutcome:
         """Run the load; LabError when a statement failed for another reason than a lock."""
         how = (f"--time={self.seconds}", f"--rand-seed={seed}")
         return parse(lab.service("load").run(*self._command(self.clients), *how, "run"))

@@ -1,7 +1,7 @@
 """The measurement of a case: a workload, its outcome, and a watch over the state that the case requires."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
 from replication_lab.model.core.proof import Proof
@@ -25,6 +25,15 @@ class LoadOutcome(Protocol):
 
     @property
     def samples(self) -> Mapping[str, list[float]]: ...
+
+
+@dataclass(frozen=True)
+class PlainOutcome:
+    """An outcome that is only its figures, and raw readings if there are any."""
+
+    commits: int
+    figures: Mapping[str, float]
+    samples: Mapping[str, list[float]] = field(default_factory=dict)
 
 
 @runtime_checkable
