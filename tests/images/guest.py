@@ -2,16 +2,25 @@
 
 import secrets
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker import engine
 from replication_lab.world.machines import vm
 
 LEVELS = ("raid0", "raid1", "single")
 AGENT_SILENT = 255
 RUN_SECONDS = 60
 STOP_SECONDS = 60
+# A guest that does not answer within 45 s is killed and started once more (images/vm/machine).
+BOOT_SECONDS = 120
+CONSOLE_LINES = 15
 
 
 def settings(disks: Sequence[str] = (), array: str | None = None, server: bool = True) -> dict[str, str]:
@@ -52,8 +61,56 @@ def parse_array(line: str) -> Array:
     return msgspec.convert({**known, "disks": members}, Array, strict=False)
 
 
-class Guest(vm.Machine):
-    """A virtual machine whose commands run in the guest, as root."""
+@dataclass(frozen=True)
+class Guest:
+    """A virtual machine in its container, whose commands run in the guest, as root."""
+
+    container: Container
+
+    @property
+    def name(self) -> str:
+        return str(self.container.name)
+
+    # Runs in its container: this distinguishes a guest that is not up yet from a Docker engine that does not answer.
+    def is_ready(self) -> bool:
+        """Return whether the agent answers."""
+        try:
+            return self.container.exec_run(["guest", "true"]).exit_code == 0
+        except APIError:
+            return False
+
+    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
+        """Wait until the agent answers; LabError with the end of the console if the guest ended or did not come up."""
+        self._wait(self.is_ready, "its agent", seconds)
+
+    def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        try:
+            clock.wait_until(lambda: condition() or not self.runs(), what, seconds)
+        except LabError as error:
+            raise self._trouble(f"waited {seconds:g} s and {what} did not answer", "a guest that boots") from error
+        if not self.runs():
+            raise self._trouble("the guest ended", "a guest that boots")
+
+    def runs(self) -> bool:
+        self.container.reload()
+        return self.container.status == "running"
+
+    def console(self) -> str:
+        """Return the messages of the guest's kernel, its services and its server since it was first started."""
+        return self.container.logs().decode(errors="replace")
+
+    def remove(self) -> None:
+        with suppress(NotFound):
+            self.container.remove(force=True, v=True)
+
+    def _trouble(self, found: str, expected: str) -> LabError:
+        lines = self.console().strip().splitlines()
+        # A panicking kernel prints the reason before its stack, and the stack may be longer than the lines shown.
+        why = [line for line in lines[:-CONSOLE_LINES] if "Kernel panic" in line or "Out of memory" in line]
+        last = "\n  ".join(why + lines[-CONSOLE_LINES:])
+        return LabError(
+            f"{self.name}: {found}. The end of its console:\n  {last}", expected, f"docker logs {self.name}"
+        )
 
     def attempt(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> Answer:
         """Run a command in the guest, whatever its exit status; LabError when the guest does not answer."""
@@ -95,7 +152,7 @@ class Guest(vm.Machine):
         """Check the machine's health; the output is one line."""
         return self.attempt("server", "health")
 
-    def wait_until_healthy(self, seconds: float = vm.BOOT_SECONDS) -> None:
+    def wait_until_healthy(self, seconds: float = BOOT_SECONDS) -> None:
         self._wait(lambda: self.is_ready() and self.health().code == 0, "its server", seconds)
 
     def stop(self) -> None:
@@ -121,4 +178,5 @@ def _short(command: Sequence[str]) -> str:
 
 def start(environment: dict[str, str]) -> Guest:
     """Start a machine of its own by user-mode Linux."""
-    return Guest(vm.start(f"test-{secrets.token_hex(4)}", "uml", environment).container)
+    wanted = vm.container(f"test-{secrets.token_hex(4)}", "uml", environment)
+    return Guest(engine.client().containers.run(detach=True, **wanted))

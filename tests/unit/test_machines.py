@@ -4,9 +4,10 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import up
+from replication_lab.lab import memory, up
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
+from replication_lab.world import host as host_of_lab
 from replication_lab.world.docker.machine import EngineMachine
 from replication_lab.world.machines import vm
 
@@ -241,19 +242,15 @@ def test_a_container_that_has_ended_is_no_exit_code_of_a_command(machine):
 
 def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(monkeypatch, refused):
     """With what is there, what it takes, and what to do."""
-
-    class Memory:
-        available = 1000 << 20
-
-    monkeypatch.setattr(vm.psutil, "virtual_memory", lambda: Memory)
+    monkeypatch.setattr(host_of_lab, "available_mib", lambda: 1000)
     monkeypatch.delenv("LAB_MEMORY", raising=False)
-    error = refused(vm.check_memory, 2)
+    error = refused(up.launcher_of, catalogue.topology("drbd"))
 
-    assert error.found == refused(up.launcher_of, catalogue.topology("drbd")).found
     assert "1000 MiB of memory are available" == error.found
-    assert "1520 MiB, for 2 virtual machines of 640 MiB each" == error.expected
+    assert "at least 1520 MiB, for 2 virtual machines" == error.expected
+    assert "./lab status, then stop another lab" == error.next_step
     monkeypatch.setenv("LAB_MEMORY", "300")
-    vm.check_memory(2)
+    memory.check([(catalogue.topology("drbd"), {})])
 
 
 @pytest.mark.parametrize("asked", ["2G", "-1", "0", "six"])
@@ -261,14 +258,14 @@ def test_memory_that_is_no_number_of_mebibytes_is_refused(monkeypatch, refused, 
     """As the machine itself would, after its container has started."""
     monkeypatch.setenv("LAB_MEMORY", asked)
 
-    assert f"LAB_MEMORY is {asked!r}" == refused(vm.check_memory, 2).found
+    assert f"LAB_MEMORY is {asked!r}" == refused(vm.each_mib).found
 
 
 def test_a_panic_is_told_also_where_its_stack_is_longer_than_what_is_shown():
     """Its reason comes before the stack."""
     lines = ["booting", "Kernel panic - not syncing: no room", *(f"frame {number}" for number in range(40))]
     container = SimpleNamespace(name="lab-node", logs=lambda: "\n".join(lines).encode())
-    found = vm.Machine(container)._trouble("the guest ended", "a guest that boots").found
+    found = guest.Guest(container)._trouble("the guest ended", "a guest that boots").found
 
     assert "not syncing: no room" in found and "frame 39" in found
     assert "booting" not in found and "frame 2\n" not in found

@@ -110,11 +110,11 @@ def test_every_kind_names_an_experiment_that_there_is(kind):
 
 
 def test_a_topology_in_machines_takes_no_storage_and_counts_its_machines(refused, monkeypatch):
-    """The kind says so, whatever the topology is called; each machine's memory is asked for."""
+    """The kind says so, whatever the topology is called; the machines' memory is asked for."""
     asked = []
-    monkeypatch.setattr(vm, "check_memory", asked.append)
+    monkeypatch.setattr(up.memory, "check", lambda labs: asked.extend(topology.name for topology, _ in labs))
     monkeypatch.setattr(vm, "launcher", lambda: SimpleNamespace(name="uml"))
 
     assert [up.launcher_of(catalogue.topology(name)) for name in ("drbd", "async")] == ["uml", ""]
-    assert asked == [2]
+    assert asked == ["drbd"]
     assert "their own disk" in refused(up.storage_of, "drbd", ["raid0"], disk="unlimited", backend="auto").found

@@ -1,4 +1,4 @@
-"""Check, before any of several labs starts, that this host has enough memory for all of them at once."""
+"""Check, before a lab with virtual machines or any of several labs starts, that this host has enough memory."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,10 +27,11 @@ def check(labs: Sequence[tuple[Topology, Mapping[str, Storage]]]) -> None:
     if available < needed:
         counted = {"server": servers, "virtual machine": machines}
         told = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)
+        several = len(labs) > 1
         raise LabError(
             f"{available} MiB of memory are {'all that the engine has' if elsewhere else 'available'}",
-            f"at least {needed} MiB, for {told} in labs that are all up at the same time",
-            "vary fewer engines, topologies or disks; or ./lab status, then stop another lab",
+            f"at least {needed} MiB, for {told}" + (" in labs that are all up at the same time" if several else ""),
+            f"{'vary fewer engines, topologies or disks; or ' if several else ''}./lab status, then stop another lab",
         )
 
 

@@ -11,7 +11,7 @@ from replication_lab import replication
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised
-from replication_lab.lab import disks, killed_views, sql_files, start_options
+from replication_lab.lab import disks, killed_views, memory, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -171,7 +171,7 @@ def launcher_of(topology: Topology) -> str:
     """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
     if not issubclass(replication.kind_of(topology), RunsMachines):
         return ""
-    vm.check_memory(len(topology.nodes))
+    memory.check([(topology, {})])
     return vm.launcher().name
 
 

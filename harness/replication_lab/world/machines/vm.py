@@ -1,16 +1,13 @@
-"""Virtual machines (images/vm): what starts a guest on this host, and a running one, controlled by its agent."""
+"""Virtual machines (images/vm): what starts a guest on this host, and the container of a single one."""
 
 import os
 import re
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
@@ -30,9 +27,6 @@ GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
 KVM_TRIAL_SECONDS = 15
 UNUSABLE = f"{KVM} is there, but a guest did not boot with it in {KVM_TRIAL_SECONDS} s"
-# A guest that does not answer within 45 s is killed and started once more (images/vm/machine).
-BOOT_SECONDS = 120
-CONSOLE_LINES = 15
 
 
 # -- what starts a guest -----------------------------------------------------------------------------------------------
@@ -130,54 +124,30 @@ def _try_kvm() -> bool:
     images.ensure([IMAGE])
     name = f"replication-lab-kvm-{secrets.token_hex(4)}"
     try:
-        start(name, "kvm", {"LAB_SERVER": "off"}).wait_until_answers(KVM_TRIAL_SECONDS)
+        trial = engine.client().containers.run(detach=True, **container(name, "kvm", {"LAB_SERVER": "off"}))
+        clock.wait_until(lambda: _is_up(trial), "the agent of the guest to answer", KVM_TRIAL_SECONDS)
     except (LabError, APIError):
-        # The engine refuses a device that it is not allowed to pass on.
+        # The engine refuses a device that it is not allowed to pass on, and a command in a container that has ended.
         return False
     finally:
         with suppress(NotFound):
-            Machine(engine.client().containers.get(name)).remove()
+            engine.client().containers.get(name).remove(force=True, v=True)
     return True
+
+
+def _is_up(trial: Container) -> bool:
+    return trial.exec_run(["guest", "true"]).exit_code == 0
 
 
 def each_mib() -> int:
     """Return the memory in MiB of a machine with what is around it. Raise LabError if LAB_MEMORY is no number."""
-    return _guest_mib() + AROUND_MIB
-
-
-def _guest_mib() -> int:
     asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
     if not re.fullmatch(r"[1-9]\d*", asked):
         raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, such as 640", "unset LAB_MEMORY")
-    return int(asked)
-
-
-def check_memory(machines: int) -> None:
-    """Refuse machines that do not fit into memory: the host would swap, or kill one during a measurement."""
-    needed, available = machines * each_mib(), psutil.virtual_memory().available >> 20
-    if available < needed:
-        raise LabError(
-            f"{available} MiB of memory are available",
-            f"{needed} MiB, for {machines} virtual machines of {_guest_mib()} MiB each",
-            "./lab status, then stop another lab",
-        )
+    return int(asked) + AROUND_MIB
 
 
 # -- a container for it ------------------------------------------------------------------------------------------------
-
-
-def _labels(name: str) -> dict[str, str]:
-    """Return the labels of a Compose project with one container, by which leftovers of a killed process are found."""
-    return {
-        labels.LABEL: owners.owner(),
-        labels.PROJECT: name,
-        labels.SERVICE: "machine",
-    }
-
-
-def start(name: str, launcher: str, environment: dict[str, str]) -> "Machine":
-    """Start a single machine."""
-    return Machine(engine.client().containers.run(detach=True, **container(name, launcher, environment)))
 
 
 def container(name: str, launcher: str, environment: dict[str, str]) -> dict[str, Any]:
@@ -186,7 +156,8 @@ def container(name: str, launcher: str, environment: dict[str, str]) -> dict[str
         "image": images.PREFIX + IMAGE,
         "name": name,
         "environment": {"LAB_VM": launcher, **environment},
-        "labels": _labels(name),
+        # Those of a Compose project with one container, by which leftovers of a killed process are found.
+        "labels": {labels.LABEL: owners.owner(), labels.PROJECT: name, labels.SERVICE: "machine"},
         "cap_drop": ["ALL"],
         "cap_add": ["NET_ADMIN"],
         "security_opt": ["no-new-privileges"],
@@ -194,58 +165,3 @@ def container(name: str, launcher: str, environment: dict[str, str]) -> dict[str
         "tmpfs": {"/tmp": "exec,mode=1777"},
         "sysctls": {"net.ipv4.ip_forward": "1"},
     }
-
-
-# -- a running one -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A virtual machine in its container."""
-
-    container: Container
-
-    @property
-    def name(self) -> str:
-        return str(self.container.name)
-
-    # Runs in its container: this distinguishes a guest that is not up yet from a Docker engine that does not answer.
-    def is_ready(self) -> bool:
-        """Return whether the agent answers."""
-        try:
-            return self.container.exec_run(["guest", "true"]).exit_code == 0
-        except APIError:
-            return False
-
-    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
-        """Wait until the agent answers; LabError with the end of the console if the guest ended or did not come up."""
-        self._wait(self.is_ready, "its agent", seconds)
-
-    def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
-        try:
-            clock.wait_until(lambda: condition() or not self.runs(), what, seconds)
-        except LabError as error:
-            raise self._trouble(f"waited {seconds:g} s and {what} did not answer", "a guest that boots") from error
-        if not self.runs():
-            raise self._trouble("the guest ended", "a guest that boots")
-
-    def runs(self) -> bool:
-        self.container.reload()
-        return self.container.status == "running"
-
-    def console(self) -> str:
-        """Return the messages of the guest's kernel, its services and its server since it was first started."""
-        return self.container.logs().decode(errors="replace")
-
-    def remove(self) -> None:
-        with suppress(NotFound):
-            self.container.remove(force=True, v=True)
-
-    def _trouble(self, found: str, expected: str) -> LabError:
-        lines = self.console().strip().splitlines()
-        # A panicking kernel prints the reason before its stack, and the stack may be longer than the lines shown.
-        why = [line for line in lines[:-CONSOLE_LINES] if "Kernel panic" in line or "Out of memory" in line]
-        last = "\n  ".join(why + lines[-CONSOLE_LINES:])
-        return LabError(
-            f"{self.name}: {found}. The end of its console:\n  {last}", expected, f"docker logs {self.name}"
-        )
