@@ -24,7 +24,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class AskedAttachment:
-    """What the user gave: the options of Compose, the links, the accounts by node, the conditions of links."""
+    """What the user gave: the options of Compose, the links, the accounts by node."""
 
     links: Sequence[AskedLink]
     files: Sequence[str] = ()
@@ -32,16 +32,10 @@ class AskedAttachment:
     env_files: Sequence[str] = ()
     profiles: Sequence[str] = ()
     accounts: Mapping[str, Account] = field(default_factory=dict)
-    condition: str = "none"
 
     @property
     def options(self) -> list[str]:
-        return [
-            *(("--project-name", self.project) if self.project else ()),
-            *(part for file in self.files for part in ("--file", file)),
-            *(part for file in self.env_files for part in ("--env-file", file)),
-            *(part for profile in self.profiles for part in ("--profile", profile)),
-        ]
+        return ComposeCall(self.project, list(self.files), "", list(self.env_files), list(self.profiles)).options
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,7 @@ def seconds_by_cpu() -> dict[int, tuple[float, float]]:
 
 def cpu_pressure() -> float | None:
     """Return the share of the last 10 s in which some task waited for a CPU (PSI); None if the kernel has no PSI."""
-    try:
-        first = Path("/proc/pressure/cpu").read_text().split()
-    except OSError:
-        return None
-    return float(first[1].removeprefix("avg10=")) / 100
+    return pressures().get("cpu")
 
 
 def pressures() -> dict[str, float]:

@@ -47,7 +47,7 @@ def parse_link(text: str) -> AskedLink:
 
 
 class ComposeCall(msgspec.Struct, frozen=True):
-    """How `docker compose` is called for the project: the options before its command."""
+    """How `docker compose` is called for the project: the options before its command. What is empty is left to it."""
 
     project: str
     files: list[str]
@@ -58,7 +58,8 @@ class ComposeCall(msgspec.Struct, frozen=True):
     @property
     def options(self) -> list[str]:
         return [
-            *("--project-name", self.project, "--project-directory", self.directory),
+            *(("--project-name", self.project) if self.project else ()),
+            *(("--project-directory", self.directory) if self.directory else ()),
             *(part for file in self.files for part in ("--file", file)),
             *(part for file in self.env_files for part in ("--env-file", file)),
             *(part for profile in self.profiles for part in ("--profile", profile)),

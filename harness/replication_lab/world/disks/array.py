@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from docker.errors import APIError, ContainerError
@@ -363,38 +363,25 @@ def sweep(kept: list[str]) -> list[str]:
     if not images.is_present(IMAGE):
         return []
     rules = ["b 7:* rw", "c 10:237 rw"]
-    try:
-        said = engine.client().containers.run(
-            IMAGE,
-            ["sweep", *kept],
-            remove=True,
-            network_disabled=True,
-            cap_drop=["ALL"],
-            cap_add=["SYS_ADMIN"],
-            device_cgroup_rules=rules,
-            volumes={"/dev": {"bind": "/dev", "mode": "rw"}},
-        )
-    except (ContainerError, APIError) as error:
-        raise LabError(f"leftovers of arrays cannot be removed: {error}", "", "losetup --list") from error
-    return said.decode().splitlines()
+    return _in_dev(["sweep", *kept], "rw", cap_add=["SYS_ADMIN"], device_cgroup_rules=rules)
 
 
 def left_in_dev(kept: list[str]) -> list[str]:
     """Return what `sweep` would remove from the host's /dev, in its words; change nothing."""
     if not images.is_present(IMAGE):
         return []
+    lines = _in_dev(["-c", LIST_LEFT], "ro", entrypoint="sh", device_cgroup_rules=["b 7:* r"])
+    found = (line.rpartition(" ") for line in lines)
+    return [f"{what} {lab}" for what, _, lab in found if lab not in kept]
+
+
+def _in_dev(command: list[str], mode: str, **options: Any) -> list[str]:
+    """Return the lines that a command prints in a container of its own with the host's /dev."""
+    volumes = {"/dev": {"bind": "/dev", "mode": mode}}
     try:
         said = engine.client().containers.run(
-            IMAGE,
-            ["-c", LIST_LEFT],
-            entrypoint="sh",
-            remove=True,
-            network_disabled=True,
-            cap_drop=["ALL"],
-            device_cgroup_rules=["b 7:* r"],
-            volumes={"/dev": {"bind": "/dev", "mode": "ro"}},
+            IMAGE, command, remove=True, network_disabled=True, cap_drop=["ALL"], volumes=volumes, **options
         )
     except (ContainerError, APIError) as error:
-        raise LabError(f"leftovers of arrays cannot be listed: {error}", "", "losetup --list") from error
-    found = (line.rpartition(" ") for line in said.decode().splitlines())
-    return [f"{what} {lab}" for what, _, lab in found if lab not in kept]
+        raise LabError(f"leftovers of arrays cannot be found or removed: {error}", "", "losetup --list") from error
+    return said.decode().splitlines()

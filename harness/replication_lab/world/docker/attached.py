@@ -212,7 +212,7 @@ class AttachedLab(Lab):
                     self._accepted_accounts[node] = account
                     break
             else:
-                raise self.no_account(node)
+                raise no_account(node, self.name)
         return self._accepted_accounts[node]
 
     def _accounts(self, node: str) -> Iterator[Account]:
@@ -222,9 +222,6 @@ class AttachedLab(Lab):
     @cached_property
     def _accepted_accounts(self) -> dict[str, Account]:
         return {}
-
-    def no_account(self, node: str) -> LabError:
-        return no_account(node, self.name)
 
     def down(self) -> None:
         """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
@@ -263,7 +260,9 @@ def accounts_for(
     others = [each for each in nodes if each != node]
     seen = set()
     for each in (node, *others):
-        found = [given[each]] if each in given and each != node else list(_of_container(each, containers))
+        found = (
+            [given[each]] if each in given and each != node else list(from_environment(*_environment(each, containers)))
+        )
         for account in found:
             if (account.user, account.password) not in seen:
                 seen.add((account.user, account.password))
@@ -277,10 +276,6 @@ def _said(container: Container, *command: str) -> str:
     except APIError:
         return ""
     return "" if code else bytes(output).decode(errors="replace")  # type: ignore[arg-type]  # no stream was asked for
-
-
-def _of_container(service: str, containers: Mapping[str, Container]) -> Iterator[Account]:
-    yield from from_environment(*_environment(service, containers))
 
 
 def _environment(service: str, containers: Mapping[str, Container]) -> tuple[dict[str, str], Callable[[str], str]]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from docker.errors import APIError, DockerException, ImageNotFound
 from rich.markup import escape
@@ -83,10 +84,15 @@ def is_present(image: str) -> bool:
 
 def processor(image: str) -> str:
     """Return the processor that an image is for, as Docker names it; an empty string if the image is not present."""
+    return str(_attributes(image).get("Architecture", ""))
+
+
+def _attributes(image: str) -> dict[str, Any]:
+    """Return what the engine knows of an image; nothing if the image is not present."""
     try:
-        return str(engine.client().images.get(image).attrs.get("Architecture", ""))
+        return engine.client().images.get(image).attrs
     except ImageNotFound:
-        return ""
+        return {}
 
 
 def have(image: str) -> None:
@@ -121,10 +127,7 @@ def fits(name: str, processor_: str, labels: Mapping[str, str]) -> bool:
 
 def published(name: str) -> list[str]:
     """Return the image's names with digests in registries that it was pulled from; empty if it was built here."""
-    try:
-        return list(engine.client().images.get(name).attrs.get("RepoDigests", []))
-    except ImageNotFound:
-        return []
+    return list(_attributes(name).get("RepoDigests", []))
 
 
 def state(name: str) -> str:

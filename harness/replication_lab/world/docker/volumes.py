@@ -77,16 +77,12 @@ def remove_array(lab: Lab, storage: Storage, node: str) -> None:
     for service in (array_name(node, storage), *disk_names(node, storage)):
         if service in lab.containers:
             removal.remove_container(lab.containers[service])
-    _remove_volumes([volume_name(lab.name, place), *(f"{lab.name}_{disk}" for disk in disk_names(node, storage))])
+    remove(volume_name(lab.name, place), *(f"{lab.name}_{disk}" for disk in disk_names(node, storage)))
     lab.refresh()
 
 
-def remove(name: str) -> None:
-    """Remove a volume of the lab, if it exists."""
-    _remove_volumes([name])
-
-
-def _remove_volumes(names: list[str]) -> None:
+def remove(*names: str) -> None:
+    """Remove volumes of the lab that exist."""
     client = engine.client()
     for name in names:
         with suppress(NotFound):
