@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pymysql
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 
 from tests.images.conftest import LABEL, PATIENCE_S, until
 from tests.images.guest import Answer

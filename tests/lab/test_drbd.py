@@ -11,7 +11,7 @@ from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import interval_of_mean
 from replication_lab.model.drill.evidence import View
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock

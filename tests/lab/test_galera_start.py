@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from replication_lab.attach.compose_project import ComposeProject, Running
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.lab.compose_project import ComposeProject, Running
 
 DATABASE = Running(
     "shop-db-1",

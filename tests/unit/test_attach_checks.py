@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from replication_lab.attach import checks
+from replication_lab.attach.asked_link import AskedLink, parse_link
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.attachment import AskedLink, parse_link
 
 from tests.unit.attached_projects import APPLICATION, DATABASE, project
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from replication_lab.attach import compose_project
 from replication_lab.attach import plan as attach_plan
 from replication_lab.attach.attach import NOTHING_FLOWS
 from replication_lab.attach.plan import AttachPlan
@@ -92,7 +93,7 @@ def mounted(name, **host):
 )
 def test_a_volume_that_goes_with_its_container_is_known(container, unnamed):
     """Not one that Compose has named already, when it recreated the container."""
-    assert compose_call.unnamed_volumes(container) == ({"a" * 64: "/data"} if unnamed else {})
+    assert compose_project.unnamed_volumes(container) == ({"a" * 64: "/data"} if unnamed else {})
 
 
 @pytest.mark.parametrize(("differences", "code"), [([], 0), (["app has other networks"], 1)])

@@ -7,7 +7,10 @@ import msgspec
 import pytest
 import yaml
 from replication_lab import replication
-from replication_lab.model.lab.attachment import LABEL, OWNER, AttachedLink, Consumer, override
+from replication_lab.attach import compose_project
+from replication_lab.attach import override as overriding
+from replication_lab.attach.override import override
+from replication_lab.model.lab.attachment import LABEL, OWNER, AttachedLink, Consumer
 from replication_lab.world import lab_files
 from replication_lab.world.docker import attachments, compose_call
 
@@ -123,7 +126,7 @@ def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypa
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached))
-    attachments.write(attachment(), "1-2", attachments.KeptAttachment(), {})
+    overriding.write(attachment(), "1-2", attachments.KeptAttachment(), {})
 
     attachments.restore("shop")
     lab_files.remove("shop")
@@ -135,7 +138,7 @@ def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypa
 def test_an_attachment_is_believed_only_from_a_file_that_is_this_user_s_alone(monkeypatch, tmp_path, how):
     """Sabotage: a link to a file of others, a file that others may write, one copied from another project."""
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
-    attachments.write(attachment(), "1-2", attachments.KeptAttachment(), {})
+    overriding.write(attachment(), "1-2", attachments.KeptAttachment(), {})
     kept, other = tmp_path / "shop.attached", tmp_path / "other.attached"
     assert attachments.kept("shop").attached == attachment()
     if how == "a link":
@@ -171,5 +174,5 @@ def test_the_files_of_a_project_are_found_in_a_path_with_a_comma(tmp_path):
     for file in files:
         Path(file).write_text("{}")
 
-    assert compose_call.split_files(",".join(files)) == files
-    assert compose_call.split_files("/gone.yaml") == ["/gone.yaml"] and compose_call.split_files("") == []
+    assert compose_project.split_files(",".join(files)) == files
+    assert compose_project.split_files("/gone.yaml") == ["/gone.yaml"] and compose_call.split_files("") == []

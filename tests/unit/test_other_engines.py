@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from msgspec import structs
-from replication_lab.attach import attach
+from replication_lab.attach import attach, override
 from replication_lab.lab import down as removal
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
@@ -51,7 +51,7 @@ def kept_lab(engine_id, finished=True):
 
 def kept_attachment(finished=True):
     """Write the files of an attachment whose `lab attach` has ended, in the engine that is used."""
-    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    override.write(attachment(), dead(), attachments.KeptAttachment(), {})
     if finished:
         files.write_whole(lab_files.file_of("shop", ".json"), b"{}")
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.attach import attach
+from replication_lab.attach import attach, override
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import attachments, compose_call, leftovers
@@ -32,7 +32,7 @@ def shop(monkeypatch, tmp_path):
     monkeypatch.setattr(compose_call, "containers", lambda _project: found.containers)
     monkeypatch.setattr(compose_call, "up", up)
     monkeypatch.setattr(attachments, "remove_added", lambda project: found.done.append(f"removed from {project}"))
-    attachments.write(attached, "1-2", KeptAttachment({"TAG": "7", "UNSET": None}, {"db": ("root", "secret")}), {})
+    override.write(attached, "1-2", KeptAttachment({"TAG": "7", "UNSET": None}, {"db": ("root", "secret")}), {})
     return found
 
 

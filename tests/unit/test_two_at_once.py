@@ -7,7 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.attach import attach
+from replication_lab.attach import attach, override
 from replication_lab.lab import disks, nodes, up
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
@@ -133,7 +133,7 @@ def test_a_project_is_not_attached_or_detached_by_two(other, engine, monkeypatch
     plan = attach.AttachPlan(attachment(), {}, attachments.KeptAttachment(), [])
     assert "shop is in use by `lab up async`" in refused(attach.attach, plan, "none", lambda _line: None).found
 
-    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    override.write(attachment(), dead(), attachments.KeptAttachment(), {})
     assert "shop is in use by `lab up async`" in refused(attach.detach, "shop", lambda _line: None).found
     assert attachments.kept("shop")
 
@@ -228,7 +228,7 @@ def test_a_killed_attachment_is_not_restored_while_another_command_changes_it(ot
     engine()
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
-    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    override.write(attachment(), dead(), attachments.KeptAttachment(), {})
     first = other("shop")
     assert leftovers.sweep() == [] and restored == []
 
@@ -241,9 +241,9 @@ def test_an_attachment_that_another_command_has_made_meanwhile_is_not_restored(o
     engine()
     restored = []
     monkeypatch.setattr(attachments, "_restore", lambda attached, _: restored.append(attached.compose.project))
-    attachments.write(attachment(), dead(), attachments.KeptAttachment(), {})
+    override.write(attachment(), dead(), attachments.KeptAttachment(), {})
     found = leftovers._left_attached()
-    attachments.write(attachment(), mark(), attachments.KeptAttachment(), {})
+    override.write(attachment(), mark(), attachments.KeptAttachment(), {})
     looked = [found]
     there = leftovers._left_attached
     monkeypatch.setattr(leftovers, "_left_attached", lambda: looked.pop() if looked else there())

@@ -1,7 +1,7 @@
 """Does every listing survive what goes away, or is only half made, between two requests to the engine?"""
 
 import pytest
-from replication_lab.attach import attach
+from replication_lab.attach import attach, override
 from replication_lab.lab import doctor
 from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
@@ -50,7 +50,7 @@ def engine(monkeypatch, tmp_path):
 def attached(project_, owner):
     """Return the Toxiproxy of an attached project, and keep its file."""
     plan = attachment(consumers=[])
-    attachments.write(plan, owner, attachments.KeptAttachment(), {})
+    override.write(plan, owner, attachments.KeptAttachment(), {})
     (lab_files.FOLDER / f"{project_}.json").write_text("{}")
     given = {attachments.LABEL: project_, attachments.OWNER: owner, labels.HASH: "1"}
     return Thing(project_, None, "lab-toxiproxy", labels=given)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from replication_lab.attach import override
 from replication_lab.attach.plan import AttachPlan
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
@@ -32,10 +33,10 @@ def attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, 
 
 def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     attached = found.attached
-    path = attachments.write(attached, owners.owner(), found.kept, found.linked)
+    path = override.write(attached, owners.owner(), found.kept, found.linked)
     tell(f"override file: {places.from_here(path)}")
     try:
-        attachments.start(attached)
+        override.start(attached)
         lab = project.find(attached.compose.project)
         if not isinstance(lab, AttachedLab):
             raise LabError(f"{lab.name} is not attached", "an attached project", "./lab attach")

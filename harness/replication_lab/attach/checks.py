@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from replication_lab.attach.asked_link import AskedLink
+from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.attachment import DOOR, AskedLink
-from replication_lab.model.lab.compose_project import DATA, ComposeProject
+from replication_lab.model.lab.attachment import DOOR
+from replication_lab.model.lab.storage import DATA
 
 # Namespaces that a service can share with another one, which lose their owner when that is recreated.
 SHARED = ("network_mode", "pid", "ipc")

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.attach import checks
+from replication_lab.attach import checks, compose_project
+from replication_lab.attach.asked_link import AskedLink
+from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.attach.recognised import Recognised, outside, recognised
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.model.lab.compose_project import ComposeProject
+from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
@@ -60,7 +61,7 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     containers = compose_call.containers(name)
     _refuse_labs(name)
     call = _call(asked, name, containers)
-    found = compose_call.project(call, containers)
+    found = compose_project.read(call, containers)
     checks.check_project(found)
     for link in asked.links:
         checks.check_link(found, link)
@@ -76,7 +77,7 @@ def _refuse_labs(name: str) -> None:
 def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[Container]]) -> ComposeCall:
     """Return how Compose is called later: by the files that the running containers were started from."""
     services = [end for link in asked.links for end in (link.source, link.target)]
-    started_from, folder = compose_call.files_of(containers, services)
+    started_from, folder = compose_project.files_of(containers, services)
     files = [os.path.abspath(file) for file in asked.files] or started_from
     if not files:
         raise LabError(f"{name} does not run", "a running project", "docker compose up --detach --wait")
@@ -283,7 +284,7 @@ def _port(found: ComposeProject, node: str, links: Sequence[AttachedLink]) -> in
 def _consumer(found: ComposeProject, containers: Mapping[str, list[Container]], service: str) -> Consumer:
     running = containers[service]
     config_hash = found.containers(service)[0].config_hash
-    unnamed = {name: folder for one in running for name, folder in compose_call.unnamed_volumes(one).items()}
+    unnamed = {name: folder for one in running for name, folder in compose_project.unnamed_volumes(one).items()}
     return Consumer(service, len(running), config_hash, compose_call.settings(running[0]), unnamed)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from replication_lab.attach import attach as attaching
+from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.cli import output
 from replication_lab.cli.console import out, print_json, tell
@@ -13,7 +14,6 @@ from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.attachment import parse_link
 from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 
 UNKNOWN = 2

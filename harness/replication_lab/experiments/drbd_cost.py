@@ -10,8 +10,8 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, Ratio, Total, throughput
-from replication_lab.model.lab.compose_project import DATA
 from replication_lab.model.lab.disk import Limits
+from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.replication import drbd_roles as replicated_disk

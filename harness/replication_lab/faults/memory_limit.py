@@ -6,7 +6,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 from replication_lab.world.docker.lab import Lab
 
 # MiB that the limit is above the server's use when the fault begins.

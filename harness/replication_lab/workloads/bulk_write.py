@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import PlainOutcome
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 from replication_lab.world.docker.lab import Lab
 
 FILE = f"{DATA}/.bulk"

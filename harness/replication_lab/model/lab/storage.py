@@ -7,6 +7,8 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError, unknown_name
 
+# The data directory of every server.
+DATA = "/var/lib/mysql"
 # The RAID level of a node with a single disk.
 ALONE = "single"
 LEVELS = (ALONE, "raid0", "raid1")

@@ -11,9 +11,8 @@ import msgspec
 from docker.errors import APIError, ContainerError
 
 from replication_lab.model.core.errors import LabError, unknown_name
-from replication_lab.model.lab.compose_project import DATA
 from replication_lab.model.lab.disk import Limits
-from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.storage import DATA, Storage
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, remembered, volume_name
 from replication_lab.world.disks.spindle import Spindle, Stats

@@ -1,4 +1,4 @@
-"""Attached projects: the override that attaches one, the files that belong to it, and how it is restored.
+"""Attached projects: the files that belong to one, and how it is restored.
 
 An attachment is known by the file that `lab attach` wrote, never by what a label says: the label only finds containers.
 """
@@ -9,10 +9,10 @@ import msgspec
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
+from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer
 from replication_lab.world import at_once, lab_files
 from replication_lab.world.docker import compose_call, engine, labels, machine, removal
-from replication_lab.world.files import read_own, write_whole
+from replication_lab.world.files import read_own
 from replication_lab.world.mysql.accounts import Account
 
 
@@ -51,7 +51,7 @@ def kept(project: str) -> KeptAttachment | None:
 
 def _kept(project: str) -> KeptAttachment | None:
     try:
-        found = msgspec.json.decode(read_own(_kept_file(project)) or b"", type=KeptAttachment)
+        found = msgspec.json.decode(read_own(kept_file(project)) or b"", type=KeptAttachment)
     except msgspec.DecodeError:
         return None
     return found if found.attached and found.attached.compose.project == project else None
@@ -79,7 +79,7 @@ def override_file(project: str) -> Path:
     return lab_files.file_of(project, ".override.yaml")
 
 
-def _kept_file(project: str) -> Path:
+def kept_file(project: str) -> Path:
     return lab_files.file_of(project, lab_files.ATTACHED)
 
 
@@ -87,22 +87,6 @@ def accounts(project: str) -> dict[str, Account]:
     """Return the accounts that the user gave, by node."""
     found = kept(project) or KeptAttachment()
     return {node: Account(*given, "--dsn") for node, given in found.accounts.items()}
-
-
-def write(attached: Attachment, owner: str, given: KeptAttachment, linked: dict[str, list[str]]) -> Path:
-    """Write the override file and what is kept; return the override file."""
-    given.attached, given.owner, given.engine_id = attached, owner, machine.facts().engine_id
-    project = attached.compose.project
-    write_whole(_kept_file(project), msgspec.json.encode(given))
-    write_whole(override_file(project), override(attached, owner, linked).encode())
-    return override_file(project)
-
-
-def start(attached: Attachment) -> None:
-    """Add the Toxiproxies, then recreate the consumers with their links."""
-    path = override_file(attached.compose.project)
-    compose_call.up(attached.compose, dict.fromkeys(attached.added, 1), path)
-    compose_call.up(attached.compose, {each.service: each.count for each in attached.consumers}, path)
 
 
 def restore(project: str) -> None:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from docker.errors import ImageNotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall
-from replication_lab.model.lab.compose_project import ComposeProject, Running
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker import labels
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.labels import HASH
 from replication_lab.world.signals import signals_deferred
@@ -30,8 +28,6 @@ OWN_PARTS = ("ContainerIDFile", "Binds", "Mounts")
 VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 PASSED_ON = re.compile(r"^\s+([A-Za-z_][A-Za-z0-9_]*): null$", re.MULTILINE)
 CHANGES = re.compile(r"Container (\S+)\s+(?:Recreate|Creating)\b")
-# The name that the engine gives to a volume without one.
-UNNAMED = re.compile(r"[0-9a-f]{64}")
 # Variables that change which files and which engine Compose uses.
 OF_COMPOSE = ("COMPOSE_", "DOCKER_")
 
@@ -100,15 +96,6 @@ def containers(project: str) -> dict[str, list[Container]]:
     return found
 
 
-def project(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> ComposeProject:
-    """Return what the files and the engine say of a project."""
-    return ComposeProject(
-        call.project,
-        document(call.options),
-        {service: [_running(each) for each in containers] for service, containers in found.items()},
-    )
-
-
 def would_change(call: ComposeCall, counts: Mapping[str, int], found: Mapping[str, Sequence[Container]]) -> list[str]:
     """Return the services that Compose would create or recreate now, if these were asked for as they are.
 
@@ -118,26 +105,6 @@ def would_change(call: ComposeCall, counts: Mapping[str, int], found: Mapping[st
     changed = set(CHANGES.findall(said))
     known = {str(container.name): service for service, each in found.items() for container in each}
     return sorted({known.get(name, name) for name in changed})
-
-
-def files_of(found: Mapping[str, Sequence[Container]], services: Sequence[str]) -> tuple[list[str], str]:
-    """Return the files and the folder that the containers of these services were started from."""
-    for service in services:
-        for container in found.get(service, []):
-            files = container.labels.get(labels.CONFIG_FILES, "")
-            return split_files(files), container.labels.get(labels.WORKING_DIR, "")
-    return [], ""
-
-
-def split_files(text: str) -> list[str]:
-    """Return the files of Compose's label, which puts commas between them: a path may have commas of its own."""
-    found, path = [], ""
-    for part in text.split(","):
-        path = f"{path},{part}" if path else part
-        if os.path.isfile(path):
-            found.append(path)
-            path = ""
-    return [*found, path] if path else found
 
 
 def settings(container: Container) -> dict[str, str]:
@@ -163,53 +130,10 @@ def settings(container: Container) -> dict[str, str]:
     return {part: hashlib.sha256(repr(_ordered(value)).encode()).hexdigest()[:16] for part, value in parts.items()}
 
 
-def unnamed_volumes(container: Container) -> dict[str, str]:
-    """Return the volumes that `docker compose down --volumes` removes with this container, and the folder of each.
-
-    The engine knows these by no name. A container that Compose recreates has the same volumes, by their names, and the
-    engine keeps a volume that a container had by its name.
-    """
-    attrs = container.attrs
-    by_name = {bind.partition(":")[0] for bind in attrs["HostConfig"].get("Binds") or []}
-    by_name |= {mount.get("Source", "") for mount in attrs["HostConfig"].get("Mounts") or []}
-    return {
-        mount["Name"]: mount["Destination"]
-        for mount in attrs.get("Mounts", [])
-        if mount["Type"] == "volume" and UNNAMED.fullmatch(mount["Name"]) and mount["Name"] not in by_name
-    }
-
-
 def _ordered(value: Any) -> Any:
     if isinstance(value, dict):
         return sorted((key, _ordered(each)) for key, each in value.items())
     return [_ordered(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _running(container: Container) -> Running:
-    attrs = container.attrs
-    config = attrs["Config"]
-    program = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
-    return Running(
-        name=str(container.name),
-        status=container.status,
-        config_hash=container.labels.get(HASH, ""),
-        image=attrs["Image"],
-        named_image=_named(config["Image"]),
-        files=tuple(split_files(container.labels.get(labels.CONFIG_FILES, ""))),
-        directory=container.labels.get(labels.WORKING_DIR, ""),
-        addresses={name: one["IPAddress"] for name, one in attrs["NetworkSettings"]["Networks"].items()},
-        exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
-        program=" ".join(program),
-        environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
-        kept=tuple(mount["Destination"] for mount in attrs.get("Mounts", []) if mount.get("Type") != "tmpfs"),
-    )
-
-
-def _named(image: str) -> str:
-    try:
-        return str(engine.client().images.get(image).id)
-    except ImageNotFound:
-        return ""
 
 
 def _create(counts: Mapping[str, int]) -> list[str]:

@@ -87,6 +87,11 @@ def processor(image: str) -> str:
     return str(_attributes(image).get("Architecture", ""))
 
 
+def identifier(image: str) -> str:
+    """Return the ID of the image that has a name now; an empty string if none has."""
+    return str(_attributes(image).get("Id", ""))
+
+
 def _attributes(image: str) -> dict[str, Any]:
     """Return what the engine knows of an image; nothing if the image is not present."""
     try:

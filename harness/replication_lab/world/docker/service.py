@@ -15,7 +15,7 @@ from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.compose_project import DATA
+from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.labels import ENGINE_LABEL

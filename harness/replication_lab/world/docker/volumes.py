@@ -6,8 +6,7 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.compose_project import DATA
-from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.storage import DATA, Storage
 from replication_lab.world import owners, signals
 from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
 from replication_lab.world.docker import engine, removal

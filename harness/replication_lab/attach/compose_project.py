@@ -1,22 +1,25 @@
 """A Compose project that runs: what its files say of each service, and what its containers are."""
 
 import ipaddress
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from replication_lab.model.core.errors import LabError, unknown_name
-from replication_lab.model.lab.attachment import DOOR
+from replication_lab.model.lab.attachment import DOOR, ComposeCall
+from replication_lab.world.docker import compose_call, images, labels
+from replication_lab.world.docker.compose_call import HASH, Container
 
 MYSQL = 3306
 # Ports that a server's image exposes besides the one for clients: the X protocol, and those of a cluster.
 NOT_FOR_CLIENTS = frozenset({33060, 33061, 33062, 4444, 4567, 4568})
 SERVERS = ("mysqld", "mariadbd")
-# The data directory of every server.
-DATA = "/var/lib/mysql"
 DATADIR = re.compile(r"--datadir[= ](\S+)")
 OF_SERVER = re.compile(r"mysql|mariadb")
+# The name that the engine gives to a volume without one.
+UNNAMED = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,6 @@ class Running:
     config_hash: str = ""
     image: str = ""
     named_image: str = ""
-    files: tuple[str, ...] = ()
-    directory: str = ""
     addresses: Mapping[str, str] = field(default_factory=dict)
     exposed: frozenset[int] = frozenset()
     program: str = ""
@@ -181,3 +182,69 @@ def _is_address(word: str) -> bool:
 def _port_keys(key: str) -> list[str]:
     """Return the usual names of the variable with the port that belongs to a host's."""
     return [key.replace("HOST", "PORT"), key.replace("HOSTNAME", "PORT")] if "HOST" in key else []
+
+
+# --- read from the engine ---------------------------------------------------------------------------------------------
+
+
+def read(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> ComposeProject:
+    """Return what the files and the engine say of a project."""
+    return ComposeProject(
+        call.project,
+        compose_call.document(call.options),
+        {service: [_running(each) for each in containers] for service, containers in found.items()},
+    )
+
+
+def _running(container: Container) -> Running:
+    attrs = container.attrs
+    config = attrs["Config"]
+    program = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    return Running(
+        name=str(container.name),
+        status=container.status,
+        config_hash=container.labels.get(HASH, ""),
+        image=attrs["Image"],
+        named_image=images.identifier(config["Image"]),
+        addresses={name: one["IPAddress"] for name, one in attrs["NetworkSettings"]["Networks"].items()},
+        exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
+        program=" ".join(program),
+        environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
+        kept=tuple(mount["Destination"] for mount in attrs.get("Mounts", []) if mount.get("Type") != "tmpfs"),
+    )
+
+
+def files_of(found: Mapping[str, Sequence[Container]], services: Sequence[str]) -> tuple[list[str], str]:
+    """Return the files and the folder that the containers of these services were started from."""
+    for service in services:
+        for container in found.get(service, []):
+            files = container.labels.get(labels.CONFIG_FILES, "")
+            return split_files(files), container.labels.get(labels.WORKING_DIR, "")
+    return [], ""
+
+
+def split_files(text: str) -> list[str]:
+    """Return the files of Compose's label, which puts commas between them: a path may have commas of its own."""
+    found, path = [], ""
+    for part in text.split(","):
+        path = f"{path},{part}" if path else part
+        if os.path.isfile(path):
+            found.append(path)
+            path = ""
+    return [*found, path] if path else found
+
+
+def unnamed_volumes(container: Container) -> dict[str, str]:
+    """Return the volumes that `docker compose down --volumes` removes with this container, and the folder of each.
+
+    The engine knows these by no name. A container that Compose recreates has the same volumes, by their names, and the
+    engine keeps a volume that a container had by its name.
+    """
+    attrs = container.attrs
+    by_name = {bind.partition(":")[0] for bind in attrs["HostConfig"].get("Binds") or []}
+    by_name |= {mount.get("Source", "") for mount in attrs["HostConfig"].get("Mounts") or []}
+    return {
+        mount["Name"]: mount["Destination"]
+        for mount in attrs.get("Mounts", [])
+        if mount["Type"] == "volume" and UNNAMED.fullmatch(mount["Name"]) and mount["Name"] not in by_name
+    }
