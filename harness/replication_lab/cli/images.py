@@ -14,6 +14,8 @@ from replication_lab.cli.options import as_json
 from replication_lab.lab import stock
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
+from replication_lab.world.docker import archives
+from replication_lab.world.docker import engine as docker_engine
 
 
 @click.group()
@@ -113,7 +115,8 @@ def load(folder: Path, sha256: str, json_: bool) -> None:
 
     Example: lab images load .lab-images --sha256 HEX
     """
-    loaded = stock.load(folder, tell, sha256)
+    docker_engine.ensure()
+    loaded = archives.load(folder, tell, sha256)
     print_json(loaded) if json_ else out.print("\n".join(loaded) or "no image was loaded: no archive is current")
 
 
@@ -134,5 +137,5 @@ def key(engines: Sequence[str], topologies: Sequence[str], experiment: str | Non
 
     Example: lab images key mariadb
     """
-    found = stock.key(needed(engines, topologies, experiment))
+    found = archives.key(needed(engines, topologies, experiment))
     print_json({"key": found}) if json_ else click.echo(found)

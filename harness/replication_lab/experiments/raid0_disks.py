@@ -5,12 +5,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from replication_lab.experiments._data import data_beside
-from replication_lab.faults.disk_limits import DiskLimits, lifted
+from replication_lab.faults.disk_limits import DiskLimits, changed
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, Ratio
+from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
@@ -62,7 +63,7 @@ def _fio(node: str, preset: Preset) -> Fio:
 def fill(lab: Lab, preset: Preset) -> None:
     """Write each job's file on each array, before the disks are slow."""
     for node in NODES:
-        with lifted([arrays.array(lab, node)]):
+        with changed([arrays.array(lab, node)], Limits()):
             _fio(node, preset).lay_out(lab)
 
 

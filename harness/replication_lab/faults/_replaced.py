@@ -1,4 +1,4 @@
-"""Links whose toxics are replaced by others; recovery puts back exactly what was there."""
+"""Links whose toxics are changed; recovery puts back exactly what was there."""
 
 from collections.abc import Sequence
 

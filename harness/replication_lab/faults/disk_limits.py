@@ -53,15 +53,8 @@ class DiskLimits(OnNodes):
 
 
 @contextmanager
-def lifted(arrays_: Iterable[Array]) -> Iterator[None]:
-    """Remove the limits of the arrays' disks within the block; restore them at its end."""
-    with changed(arrays_, Limits()):
-        yield
-
-
-@contextmanager
 def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
-    """Set the limits of the arrays' disks within the block, without proof; restore the previous ones at its end."""
+    """Set limits of the arrays' disks within the block, or none (`Limits()`), without proof; then restore theirs."""
     with limited([spindle for array in arrays_ for spindle in array.disks.values()], limits):
         yield
 

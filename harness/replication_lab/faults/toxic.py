@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from replication_lab.faults._links import OnLinks
+from replication_lab.faults._replaced import ReplacedToxics
 from replication_lab.faults.fault import register
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
@@ -38,13 +38,12 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     "the share of the packets, or connections end; after recovery: toxics and round trip are as before the fault",
     settings=(TOXIC,),
 )
-class AddToxic(OnLinks):
+class AddToxic(ReplacedToxics):
     """Links that get another toxic; recovery removes only that toxic."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
         super().__init__(lab, links)
         self.toxic = catalogue.toxic(toxic)
-        self._had = {name: link.toxics() for name, link in self.running.items()}
         self._silent: set[str] = set()
 
     def inject(self) -> None:
@@ -151,16 +150,7 @@ class AddToxic(OnLinks):
 
     def _take_off(self, name: str) -> None:
         there = {found["name"] for found in self.running[name].toxics()}
-        had = {found["name"] for found in self._had[name]}
+        had = {body.name for body in self._had[name]}
         for body in self.toxic.bodies:
             if body.name in there - had:
                 self.running[name].remove(body.name)
-
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._same_toxics(name) for name in self.running), *super().verify_recovered()]
-
-    def _same_toxics(self, name: str) -> Proof:
-        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self.running[name].toxics()))
-        return Proof(
-            what=f"toxics of {name}", expected=", ".join(had) or "none", found=", ".join(has) or "none", ok=had == has
-        )

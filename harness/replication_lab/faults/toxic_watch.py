@@ -86,11 +86,7 @@ class ToxicOnLink:
     """An active toxic and its measurements; after the block has ended, `fault()` returns the evidence."""
 
     link: str
-    toxic: str
-    asked_ms: float
-    tolerance_ms: float
-    is_latency: bool = True
-    jitter_ms: float = 0.0
+    asked: Toxic
     before_ms: float | None = None
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
@@ -99,15 +95,15 @@ class ToxicOnLink:
 
     def faults(self) -> list[SeenToxic]:
         """Return the evidence of the round trips, and of the effects on packets in each direction."""
-        return [self.fault(), *(each.fault(self.link, self.toxic) for each in self.on_packets)]
+        return [self.fault(), *(each.fault(self.link, self.asked.name) for each in self.on_packets)]
 
     def fault(self) -> SeenToxic:
         why, slow = self._why_not_seen(), self._why_slow()
         return SeenToxic(
             link=self.link,
-            toxic=self.toxic,
+            toxic=self.asked.name,
             unit="ms",
-            asked=self.asked_ms,
+            asked=self.asked.round_trip_ms,
             before=_rounded(self.before_ms),
             during=spread(self.trips),
             after=_rounded(self.after_ms),
@@ -116,33 +112,40 @@ class ToxicOnLink:
             slow=bool(slow) and not why,
         )
 
+    @property
+    def tolerance_ms(self) -> float:
+        """By how much a round trip may be shorter than requested; never as much as a toxic without effect would be."""
+        trip_ms = self.asked.round_trip_ms
+        return max(trip_ms * SHARE, min(TIMERS_MS, trip_ms / 2)) + self.asked.jitter_ms
+
     def _why_not_seen(self) -> str:
-        asked = f"requested {self.asked_ms:g} ms on {self.link}"
-        if not self.is_latency:
-            return f"{self.toxic} is more than a latency, so round trips do not verify it"
+        asked_ms, jitter_ms = self.asked.round_trip_ms, self.asked.jitter_ms
+        asked = f"requested {asked_ms:g} ms on {self.link}"
+        if not self.asked.is_latency:
+            return f"{self.asked.name} is more than a latency, so round trips do not verify it"
         if not self.trips:
             return f"{asked}, but no round trip completed during the load"
         # Every single round trip counts: a toxic that is missing for one second of ten also distorts the figures.
-        if min(self.trips) < self.asked_ms - self.tolerance_ms:
+        if min(self.trips) < asked_ms - self.tolerance_ms:
             return f"{asked}, but the shortest round trip during the load was {min(self.trips):.1f} ms"
-        if self.jitter_ms and not varies_enough(self.trips, self.jitter_ms):
+        if jitter_ms and not varies_enough(self.trips, jitter_ms):
             measured = f"{min(self.trips):.1f} to {max(self.trips):.1f} ms"
-            return f"{asked} ± {self.jitter_ms:g} ms, but round trips were {measured}"
+            return f"{asked} ± {jitter_ms:g} ms, but round trips were {measured}"
         for when, found in (("before", self.before_ms), ("after", self.after_ms)):
-            if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
+            if asked_ms > PROXY_MS and (found is None or found > asked_ms / 2):
                 return f"{asked}, but {when} the load, without the toxic, the round trip was {found} ms"
         # With a jitter as long as the delay, a single round trip may be as short as without the toxic.
         return "" if self.there_to_the_last else f"{asked}, but the toxic was removed during the load"
 
     def _why_slow(self) -> str:
         """Return how much longer than requested a round trip took; empty if none did, or none was measured."""
-        if not self.is_latency or not self.trips:
+        if not self.asked.is_latency or not self.trips:
             return ""
         typical = round(median(self.trips), 3)
-        if typical <= self.asked_ms + self.tolerance_ms + PROXY_MS:
+        if typical <= self.asked.round_trip_ms + self.tolerance_ms + PROXY_MS:
             return ""
         return (
-            f"requested {self.asked_ms:g} ms on {self.link}, but the median round trip during the load was "
+            f"requested {self.asked.round_trip_ms:g} ms on {self.link}, but the median round trip during the load was "
             f"{typical:.1f} ms"
         )
 
@@ -158,12 +161,7 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
     Only the bodies that were added are removed. One that was removed by other means is not an error here: the evidence
     shows it.
     """
-    # The tolerance must never include a link on which the toxic has no effect.
-    varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
-    tolerance = varies + asked.jitter_ms
-    acting = ToxicOnLink(
-        link.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, asked.jitter_ms, probe.typical()
-    )
+    acting = ToxicOnLink(link.name, asked, probe.typical())
     try:
         for body in toxic.bodies:
             link.add(body)

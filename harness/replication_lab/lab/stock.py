@@ -1,10 +1,9 @@
-"""The stock of images: build them ahead, publish them in a registry, keep them in archives."""
+"""The stock of images: build them ahead, publish them in a registry, write archives of them."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from replication_lab.lab import up
-from replication_lab.model.core.progress import Tell
 from replication_lab.world import catalogue, host
 from replication_lab.world.docker import archives, images, registry, servers
 from replication_lab.world.docker import engine as docker_engine
@@ -50,13 +49,3 @@ def save(folder: Path, wanted: Sequence[str]) -> archives.Saved:
     docker_engine.ensure()
     images.ensure(wanted)
     return archives.save(folder, wanted)
-
-
-def load(folder: Path, tell: Tell, sha256: str) -> list[str]:
-    """Load the archives of a folder that are current; return the names of their images."""
-    docker_engine.ensure()
-    return archives.load(folder, tell, sha256)
-
-
-def key(wanted: Sequence[str]) -> str:
-    return archives.key(wanted)

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from replication_lab.faults.disk_limits import changed, lifted
+from replication_lab.faults.disk_limits import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
@@ -92,7 +92,7 @@ class Race:
         """Make a backlog, and apply as much of it on fast disks as fills a redo log."""
         for server in lag.replicas.values():
             Replica(server).stop_applier()
-        with lifted(raced_arrays(lab)):
+        with changed(raced_arrays(lab), Limits()):
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
                 _wait_until_received(server, lag.source)

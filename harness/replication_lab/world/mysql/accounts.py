@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pymysql
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.mysql_errors import code_of
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.mysql import tls
 
@@ -28,6 +29,8 @@ PASSWORDS = (
 EMPTY = ("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "MYSQL_ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_PASSWORD")
 DATABASES = ("MARIADB_DATABASE", "MYSQL_DATABASE")
 CONNECT_SECONDS = 5
+# The server's errors for an account, a host or a plugin of authentication that it does not accept.
+REFUSED = (1044, 1045, 1130, 1227, 1698)
 
 
 @dataclass(frozen=True)
@@ -111,13 +114,9 @@ def version_for(address: tuple[str, int], account: Account) -> Version | None:
             connect_timeout=CONNECT_SECONDS,
             read_timeout=CONNECT_SECONDS,
         )
-    except pymysql.err.OperationalError as error:
-        if error.args and error.args[0] in (1045, 1044, 1130, 1698, 1227):
-            return None
-        raise LabError(
-            f"the server at {host}:{port} does not answer: {error}", "a connection", "./lab status"
-        ) from error
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+        if isinstance(error, pymysql.err.OperationalError) and code_of(error) in REFUSED:
+            return None
         raise LabError(
             f"the server at {host}:{port} does not answer: {error}", "a connection", "./lab status"
         ) from error
