@@ -6,7 +6,6 @@ from random import Random
 from statistics import median
 from typing import Any
 
-import msgspec
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
@@ -54,8 +53,8 @@ class FakeLink:
     def far_end(self) -> Any:
         return self.answers
 
-    def toxics(self) -> list[dict[str, Any]]:
-        return [msgspec.to_builtins(body) for body in self._bodies.values()]
+    def toxics(self) -> list[ToxicBody]:
+        return list(self._bodies.values())
 
     def latency_ms(self) -> int:
         return sum(body.attributes["latency"] for body in self._bodies.values() if body.type == "latency")

@@ -32,7 +32,7 @@ def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
     for link in lab.topology.links:
         running = lab.link(link.name)
         for body in running.toxics():
-            running.remove(body["name"])
+            running.remove(body.name)
 
 
 def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:
@@ -83,7 +83,7 @@ def lengthen_links(lab: FakeLab, _load: int = 0) -> None:
 def shorten_links(lab: FakeLab, _load: int = 0) -> None:
     """End what `lengthen_links` did."""
     for link in lab.topology.links:
-        if "busy" in {body["name"] for body in lab.link(link.name).toxics()}:
+        if "busy" in {body.name for body in lab.link(link.name).toxics()}:
             lab.link(link.name).remove("busy")
 
 

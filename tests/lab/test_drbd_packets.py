@@ -69,7 +69,7 @@ def test_the_command_proves_what_the_guests_do_and_the_other_kernel_counts_the_s
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
     assert "up 5" in found["found"] or "duplicated" in found["found"]
     pair.refresh()
-    assert called([toxic["name"] for toxic in link.toxics()]) == [CONDITION]
+    assert called([toxic.name for toxic in link.toxics()]) == [CONDITION]
     late = UP["packet_reorder"]
     overtaken = link.out_of_order(late)
     before = sent_and_arrived(link, pair)
@@ -137,9 +137,9 @@ def test_a_machine_that_was_restarted_has_its_own_queue_again(pair, link):
     put(link, ASKED)
     pair.node("node2").kill()
     pair.refresh()
-    assert {each["stream"] for each in link.toxics()} == {"upstream"}
+    assert {each.stream for each in link.toxics()} == {"upstream"}
     pair.node("node2").start_again()
     drbd.peers(pair)["node2"].wait_until_answers()
     drbd.wait_until_whole(pair)
 
-    assert {each["stream"] for each in pair.link(LINK).toxics()} == {"upstream"}
+    assert {each.stream for each in pair.link(LINK).toxics()} == {"upstream"}

@@ -138,7 +138,7 @@ def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
     for link in cluster.topology.links:
         running = cluster.link(link.name)
         assert running.enabled()
-        assert {toxic["name"] for toxic in running.toxics()} == {"wan-85ms-down", "wan-85ms-up"}
+        assert {toxic.name for toxic in running.toxics()} == {"wan-85ms-down", "wan-85ms-up"}
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

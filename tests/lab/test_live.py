@@ -69,7 +69,7 @@ def test_a_view_that_is_killed_is_undone_by_the_next_command(command, start_comm
 
     assert "restored" in said.stdout + said.stderr and "node replica (was exited)" in said.stdout + said.stderr
     lab = project.find(name)
-    assert {toxic["name"] for toxic in lab.link(LINK).toxics()} == {toxic["name"] for toxic in before}
+    assert {toxic.name for toxic in lab.link(LINK).toxics()} == {toxic.name for toxic in before}
     assert set(lab.states().values()) == {"running"}
     assert lab.node("source").server().rows("SHOW TABLES IN lab LIKE 'ledger'") == []
     assert "restored" not in command("status", "--lab", name).stdout

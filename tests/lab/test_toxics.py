@@ -137,7 +137,7 @@ def test_lost_packets_are_counted_and_tcp_sends_them_again(loaded, command):
 
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
     assert carried.seen > 100 and carried.hit > 0 and retransmitted(loaded) > sent_again
-    assert called([toxic["name"] for toxic in link.toxics()]) == ["loss=5%"]
+    assert called([toxic.name for toxic in link.toxics()]) == ["loss=5%"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_rule_that_is_changed_behind_the_labs_back_is_seen(loaded, probe, done
 def test_what_needs_netem_is_done_or_refused_by_name_and_release(loaded, command, docker):
     """On a host without it nothing is put on the link; with it, the counters prove it."""
     done = command("toxic", LINK, "40ms+duplicate=2%+reorder=5%", "--lab", loaded.name)
-    has = [toxic["name"] for toxic in loaded.link(LINK).toxics()]
+    has = [toxic.name for toxic in loaded.link(LINK).toxics()]
     refused = f"the kernel {docker.info()['KernelVersion']} lacks sch_netem (CONFIG_NET_SCH_NETEM)"
 
     assert (done.returncode == 0 and has) or (refused in done.stderr and has == []), done.stdout + done.stderr
@@ -193,7 +193,7 @@ def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, 
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
     assert "requested 40 ms" in found["found"]
     assert "40ms+20mbit" != condition or "KB/s up (requested 2500 KB/s) for all connections together" in found["found"]
-    assert called([toxic["name"] for toxic in loaded.link(LINK).toxics()]) == [catalogue.toxic(condition).name]
+    assert called([toxic.name for toxic in loaded.link(LINK).toxics()]) == [catalogue.toxic(condition).name]
 
     assert 0 == command("toxic", LINK, "none", "--lab", loaded.name).returncode
     assert [] == loaded.link(LINK).toxics()

@@ -251,7 +251,7 @@ def test_a_link_is_changed_though_its_far_end_is_dead(text, said, ok, monkeypatc
     (proof,) = up.set_toxics(lab, {"a-b": text})
 
     assert said in proof.found and proof.ok == ok
-    assert not any("black-hole" in each["name"] for each in link.toxics())
+    assert not any("black-hole" in each.name for each in link.toxics())
 
 
 def test_a_toxic_that_a_dead_ends_proxy_does_not_list_is_not_proved(monkeypatch):

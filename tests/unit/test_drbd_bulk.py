@@ -53,7 +53,7 @@ def take_toxics_off(lab, _load):
     for link in lab.topology.links:
         running = lab.link(link.name)
         for body in running.toxics():
-            running.remove(body["name"])
+            running.remove(body.name)
 
 
 @pytest.mark.parametrize(

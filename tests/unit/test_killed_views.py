@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files, lab_files, owners
@@ -37,7 +36,7 @@ def killed(lab, monkeypatch):
     [kept] = lab_files.views()
     content = kept.read_bytes()
     for found in lab.link(LINK).toxics():
-        lab.link(LINK).remove(found["name"])
+        lab.link(LINK).remove(found.name)
     lab.link(LINK).cut()
     lab.died["replica"] = "it was stopped"
     view.__exit__(None, None, None)
@@ -57,7 +56,7 @@ def test_links_and_nodes_are_as_before_the_view(killed):
     assert restored() == [
         f"restored {killed.name}, which a killed live view had left changed: link {LINK}, node replica (was exited)"
     ]
-    assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
+    assert killed.link(LINK).toxics() == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
     assert killed.node("replica").state()[0] == "running"
     assert restored() == [] and lab_files.views() == []
 
@@ -156,6 +155,6 @@ def test_the_first_of_several_views_is_found_whatever_the_clock_says(killed, mon
     files.write_whole(lab_files.FOLDER / f"{killed.name}.1{lab_files.VIEWED}", content)
 
     assert len(restored()) == 1
-    assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and lab_files.views() == []
+    assert killed.link(LINK).toxics() == [*catalogue.toxic("wan-85ms").bodies] and lab_files.views() == []
     earlier = msgspec.structs.replace(before, owner=mark(boot="another"), at=before.at + 1000)
     assert min([before, earlier], key=killed_views.Before.began) is earlier

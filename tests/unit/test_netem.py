@@ -279,7 +279,7 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
     """Its toxics name them, those that lack a part as damaged; `clear` removes them."""
     sender = a_sender()
     proxies = {"a": {"listen": "[::]:21002"}}
-    toxiproxy = SimpleNamespace(proxies=lambda: proxies, call=lambda *_: [])
+    toxiproxy = SimpleNamespace(proxies=lambda: proxies, toxics=lambda _proxy: [])
     lab = SimpleNamespace(
         toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: SimpleNamespace(read=dict), is_attached=False
     )
@@ -288,11 +288,11 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
     link = RunningLink(lab, Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)))
     link.add(LATE)
 
-    assert [found["name"] for found in link.toxics()] == [LATE.name] and link.carries({LATE.name})
+    assert [found.name for found in link.toxics()] == [LATE.name] and link.carries({LATE.name})
     link.add(TWICE)
     sender.namespace.text = "\n".join(sender.namespace.text.splitlines()[:3])
     damaged = [f"{LATE.name} (damaged)", f"{TWICE.name} (damaged)"]
-    assert [found["name"] for found in link.toxics()] == damaged and not link.carries({LATE.name})
+    assert [found.name for found in link.toxics()] == damaged and not link.carries({LATE.name})
     # The removal of the first puts the second back whole.
     clear(link)
     assert link.toxics() == []

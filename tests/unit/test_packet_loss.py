@@ -225,12 +225,9 @@ def link(rules):
     """Return a link with two ports, and one that the far end dials, whose Toxiproxy has no toxic."""
     ports = {"a": 21002, "a-sql": 21003, "a-back": 21009}
 
-    def call(method, path, _body=None):
-        assert method == "GET", f"{method} {path}"
-        return []
-
+    # Nothing else is asked of it.
     toxiproxy = SimpleNamespace(
-        proxies=lambda: {name: {"listen": f"[::]:{port}"} for name, port in ports.items()}, call=call
+        proxies=lambda: {name: {"listen": f"[::]:{port}"} for name, port in ports.items()}, toxics=lambda _proxy: []
     )
     unused = SimpleNamespace(run_if_used=lambda _script: "")
     lab = SimpleNamespace(toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: rules, guest_of=lambda _: unused)
@@ -242,7 +239,7 @@ def test_a_loss_goes_to_the_kernel_and_never_to_toxiproxy(link, rules):
     link.add(UP)
 
     assert sorted(rules.rules) == ["LAB-IN-21002", "LAB-OUT-21009"]
-    assert [each["name"] for each in link.toxics()] == [UP.name] and link.carries({UP.name})
+    assert [each.name for each in link.toxics()] == [UP.name] and link.carries({UP.name})
     assert link.packets(UP) == Packets(20, 2)
     link.send_packets(UP, 7)
     assert rules.sent == [21002, 21009, 7]
@@ -260,7 +257,7 @@ def test_a_loss_that_lacks_one_of_its_rules_is_not_on_the_link(link, rules, part
         del rules.rules["LAB-OUT-21009"]
 
     assert not link.carries({UP.name}) and link.packets(UP) is None
-    assert [each["name"].endswith(" (damaged)") for each in link.toxics()] == [True]
+    assert [each.name.endswith(" (damaged)") for each in link.toxics()] == [True]
     clear(link)
     assert rules.rules == {}
 

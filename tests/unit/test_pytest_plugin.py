@@ -293,7 +293,7 @@ def test_a_condition_that_does_not_act_or_stays_is_noticed(changed):
     fault.inject()
     acting = link.toxics()
     for body in acting:
-        link.remove(body["name"])
+        link.remove(body.name)
     assert [proof.ok for proof in fault.verify()] == [False]
 
     assert not all(proof.ok for proof in fault.verify_recovered())

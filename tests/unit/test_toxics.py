@@ -25,7 +25,7 @@ def link() -> FakeLink:
 
 
 def names(link) -> list[str]:
-    return [body["name"] for body in link.toxics()]
+    return [body.name for body in link.toxics()]
 
 
 def within(link, toxic, meanwhile=lambda: None, asked=None):
@@ -159,7 +159,7 @@ class AdjustedLink(FakeLink):
         self.additions += 1
 
     def round_trip_ms(self):
-        return sum(body["attributes"]["latency"] for body in self.toxics()) + (self.over if self.toxics() else 0)
+        return sum(body.attributes["latency"] for body in self.toxics()) + (self.over if self.toxics() else 0)
 
 
 @pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {41}), (-2.0, {43, 44}), (0.3, {42, 43})])

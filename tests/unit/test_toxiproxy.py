@@ -19,6 +19,8 @@ from requests.adapters import BaseAdapter
 from tests import traffic
 
 BODY = ToxicBody("far", "latency", "downstream", {"latency": 42})
+# What Toxiproxy answers where it is.
+FAR = json.dumps([msgspec.to_builtins(BODY)])
 METRICS = """# TYPE toxiproxy_proxy_received_bytes_total counter
 toxiproxy_proxy_received_bytes_total{direction="downstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 100
 toxiproxy_proxy_received_bytes_total{direction="upstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 1.5e+06
@@ -76,7 +78,7 @@ def linked():
 
 def test_a_toxic_is_sent_as_the_body_of_the_api(linked):
     """Name, type, stream, attributes and toxicity, to the link's own proxy."""
-    link, api = linked({"GET /proxies/a/toxics": (200, '[{"name": "far"}]')})
+    link, api = linked({"GET /proxies/a/toxics": (200, FAR)})
     link.add(BODY)
     link.remove("far")
 
@@ -92,7 +94,8 @@ link_bandwidth_bytes_total{link="a/narrower"} 7
 
 
 def rate_on_a_port(**changes):
-    return (200, json.dumps([{"name": "narrow", "type": LINK_RATE, "attributes": {"rate": 100, **changes}}]))
+    body = msgspec.structs.replace(RATE, attributes={"rate": 100, **changes})
+    return (200, json.dumps([msgspec.to_builtins(body)]))
 
 
 def test_the_rate_of_a_link_has_one_name_on_all_ports(linked):
@@ -141,15 +144,13 @@ def test_a_toxiproxy_without_a_rate_of_a_link_is_an_error_that_says_so(linked, r
 
 def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(linked):
     """A toxic goes on every proxy of the link, and comes off those that it is on, even where one has lost it."""
-    link, api = linked(
-        {"GET /proxies/a/toxics": (200, "[]"), "GET /proxies/a-sql/toxics": (200, '[{"name": "far"}]')}, ("a", "a-sql")
-    )
+    link, api = linked({"GET /proxies/a/toxics": (200, "[]"), "GET /proxies/a-sql/toxics": (200, FAR)}, ("a", "a-sql"))
     link.add(BODY)
     link.remove("far")
 
     changes = [name for name, _ in api.sent if not name.startswith("GET")]
     assert changes == ["POST /proxies/a/toxics", "POST /proxies/a-sql/toxics", "DELETE /proxies/a-sql/toxics/far"]
-    assert [{"name": "far"}] == link.toxics()
+    assert [BODY] == link.toxics()
 
 
 def test_of_what_the_target_dials_the_streams_are_the_other_way_round(linked):
@@ -160,6 +161,14 @@ def test_of_what_the_target_dials_the_streams_are_the_other_way_round(linked):
     assert [("POST /proxies/a/toxics", "downstream"), ("POST /proxies/a-back/toxics", "upstream")] == [
         (name, body["stream"]) for name, body in api.sent
     ]
+
+
+def test_a_toxic_is_read_in_the_direction_of_its_link(linked):
+    """Otherwise a recovery would put it back the other way round."""
+    back = json.dumps([msgspec.to_builtins(BODY.reversed())])
+    link, _ = linked({"GET /proxies/a/toxics": (200, FAR), "GET /proxies/a-back/toxics": (200, back)}, ("a", "a-back"))
+
+    assert [BODY] == link.toxics()
 
 
 def test_a_link_with_one_port_off_is_not_whole(linked):
@@ -180,7 +189,7 @@ def test_a_link_is_cut_when_none_of_its_ports_is_on(linked):
 
 def test_a_toxic_is_there_when_it_is_on_every_port(linked):
     """On the probe's alone it would be measured, and do nothing."""
-    far = (200, '[{"name": "far"}]')
+    far = (200, FAR)
     both = {"GET /proxies/a/toxics": far, "GET /proxies/a-drbd/toxics": far}
     one = both | {"GET /proxies/a-drbd/toxics": (200, "[]")}
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._links import OnLinks
-from replication_lab.faults.toxic_calibration import bodies_of, exchange
+from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world.docker.lab import Lab
@@ -14,7 +14,7 @@ class ReplacedToxics(OnLinks):
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         super().__init__(lab, links)
-        self._had = {name: bodies_of(link) for name, link in self.running.items()}
+        self._had = {name: link.toxics() for name, link in self.running.items()}
 
     def recover(self) -> None:
         self.each(lambda name: exchange(self.running[name], self._had[name]))
@@ -23,7 +23,7 @@ class ReplacedToxics(OnLinks):
         return [*(self._same_toxics(name) for name in self.running), *super().verify_recovered()]
 
     def _same_toxics(self, name: str) -> Proof:
-        had, has = (_said(found) for found in (self._had[name], bodies_of(self.running[name])))
+        had, has = (_said(found) for found in (self._had[name], self.running[name].toxics()))
         return Proof(what=f"toxics of {name}", expected=had, found=has, ok=had == has)
 
 

@@ -91,7 +91,7 @@ class LinkCondition(ReplacedToxics):
         return self.probes[name]
 
     def _names(self, name: str) -> list[str]:
-        return sorted({found["name"] for found in self.running[name].toxics()})
+        return sorted({found.name for found in self.running[name].toxics()})
 
 
 def _expected(asked: Toxic) -> str:

@@ -50,7 +50,7 @@ class AddToxic(ReplacedToxics):
         self.each(self._add)
 
     def _add(self, name: str) -> None:
-        there = {(found["type"], found["stream"]) for found in self.running[name].toxics()}
+        there = {(found.type, found.stream) for found in self.running[name].toxics()}
         for body in self.toxic.of_packets:
             if (body.type, body.stream) in there:
                 raise LabError(
@@ -149,7 +149,7 @@ class AddToxic(ReplacedToxics):
         self.each(self._take_off)
 
     def _take_off(self, name: str) -> None:
-        there = {found["name"] for found in self.running[name].toxics()}
+        there = {found.name for found in self.running[name].toxics()}
         had = {body.name for body in self._had[name]}
         for body in self.toxic.bodies:
             if body.name in there - had:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 import msgspec
 
@@ -31,9 +30,8 @@ FASTEST_KBPS = 10_000_000
 def put(link: RunningLink, toxic: Toxic) -> None:
     """Put a toxic on a link in place of all others there; restore the others if Toxiproxy refuses it."""
     before = link.toxics()
-    for found in before:
-        link.remove(found["name"])
-    _add(link, toxic, [_body(found) for found in before])
+    clear(link)
+    _add(link, toxic, before)
 
 
 def _add(link: RunningLink, toxic: Toxic, before: Iterable[ToxicBody] = ()) -> None:
@@ -54,41 +52,22 @@ def exchange(link: RunningLink, bodies: Iterable[ToxicBody]) -> None:
     A link without its delay for a moment would let through all commits that wait.
     """
     wanted = {body.name: body for body in bodies}
-    had = {found["name"]: _body(found) for found in link.toxics()}
-    changed = {name for name, body in had.items() if name in wanted and not _is_same(body, wanted[name])}
+    had = {body.name: body for body in link.toxics()}
+    changed = {name for name, body in had.items() if name in wanted and body != wanted[name]}
     for name in changed:
         link.remove(name)
     for name, body in wanted.items():
         if name not in had or name in changed:
             link.add(body)
     # An effect on packets has already replaced the one of its kind.
-    for name in {found["name"] for found in link.toxics()} - wanted.keys():
+    for name in {body.name for body in link.toxics()} - wanted.keys():
         link.remove(name)
-
-
-def _is_same(one: ToxicBody, other: ToxicBody) -> bool:
-    # The lab itself adds the name of the link.
-    return _without_link(one) == _without_link(other)
-
-
-def _without_link(body: ToxicBody) -> ToxicBody:
-    own = {name: value for name, value in body.attributes.items() if name != "link"}
-    return msgspec.structs.replace(body, attributes=own)
-
-
-def bodies_of(link: RunningLink) -> list[ToxicBody]:
-    """Return the toxics of a link as they can be added again."""
-    return [_without_link(_body(found)) for found in link.toxics()]
 
 
 def clear(link: RunningLink) -> None:
     """Remove every toxic from a link."""
-    for found in link.toxics():
-        link.remove(found["name"])
-
-
-def _body(found: dict[str, Any]) -> ToxicBody:
-    return ToxicBody(found["name"], found["type"], found["stream"], found["attributes"], found["toxicity"])
+    for body in link.toxics():
+        link.remove(body.name)
 
 
 def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:

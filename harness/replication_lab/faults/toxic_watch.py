@@ -179,5 +179,5 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
 
 
 def _remove_if_there(link: RunningLink, name: str) -> None:
-    if name in {found["name"] for found in link.toxics()}:
+    if name in {found.name for found in link.toxics()}:
         link.remove(name)

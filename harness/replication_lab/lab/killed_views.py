@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from replication_lab import faults, replication
-from replication_lab.faults.toxic_calibration import bodies_of, exchange
+from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.lab.disks import by_node
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
@@ -53,7 +53,7 @@ def kept(lab: Lab, writes: bool) -> Iterator[None]:
     before = Before(
         owner=owners.owner(),
         at=clock.timer(),
-        toxics={name: bodies_of(link) for name, link in links.items()},
+        toxics={name: link.toxics() for name, link in links.items()},
         on=[name for name, link in links.items() if link.enabled()],
         running=[node.name for node in lab.topology.nodes if lab.node(node.name).state()[0] == "running"],
         disks={node: {name: disk.limits() for name, disk in found.items()} for node, found in by_node(lab).items()},
@@ -132,7 +132,7 @@ def _done(step: Callable[[], str], tell: Tell) -> str:
 
 def _link(lab: Lab, name: str, before: Before) -> str:
     link = lab.link(name)
-    same = bodies_of(link) == before.toxics[name]
+    same = link.toxics() == before.toxics[name]
     exchange(link, before.toxics[name])
     off = name in before.on and not link.enabled()
     if off:

@@ -359,7 +359,7 @@ def _change_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     if _can_answer(running, end):
         return _prove_link(lab, link, toxic, in_use=True)
     put(running, toxic)
-    listed, asked = {found["name"] for found in running.toxics()}, {body.name for body in toxic.bodies}
+    listed, asked = {found.name for found in running.toxics()}, {body.name for body in toxic.bodies}
     said = f"its proxy lists {', '.join(sorted(listed)) or 'no toxic'}"
     # The packets of a burst are counted by the kernel rules, whether or not the far end gets them.
     on_packets, acts = realised_packets(toxic, running) if toxic.of_packets else ("", True)

@@ -42,7 +42,7 @@ class LinkControl:
         self.name, self._model, self._lab, self._changed = link.name, link, lab.another(), changed
         self._verified = verified
         self.watch = LinkWatch(lab, link.name)
-        self.was = "+".join(called([toxic["name"] for toxic in self._lab.link(link.name).toxics()])) or NONE
+        self.was = "+".join(called([toxic.name for toxic in self._lab.link(link.name).toxics()])) or NONE
         self.asked, self.says = self.was, ""
         self.seen: bool | None = None
         self._wanted: str | None = self.was

@@ -178,7 +178,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     """Prove that a link still has the toxic, or none if `name` means none, and that its round trip is not shorter."""
     running, toxic = lab.link(link), catalogue.toxic(name)
     if name == BARE:
-        there = [each["name"] for each in running.toxics()]
+        there = [each.name for each in running.toxics()]
         return Proof(f"{link} has no toxic", ", ".join(there) or "no toxic", not there, "no toxic")
     with closing(RoundTrip(running)) as probe:
         trips = probe.pings()

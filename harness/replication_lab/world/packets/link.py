@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -59,24 +59,26 @@ class RunningLink:
             return Echo(self.model.server)
         return self.lab.node(self.model.server).server()
 
-    def toxics(self) -> list[dict[str, Any]]:
-        """Return the toxics of all ports of the link, and its effects on packets."""
-        found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
-        return [*found.values(), *map(msgspec.to_builtins, self.of_packets())]
+    def toxics(self) -> list[ToxicBody]:
+        """Return the toxics of all ports of the link, as they can be added again, and its effects on packets."""
+        found = {toxic.name: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
+        return [*map(_without_line, found.values()), *self.of_packets()]
 
     def latency_ms(self) -> int:
         """Return what Toxiproxy adds to a round trip: the sum of both directions, in ms."""
         found = self._toxics_of(self.model.proxies[0])
-        return sum(toxic["attributes"]["latency"] for toxic in found if toxic["type"] == "latency")
+        return sum(int(toxic.attributes["latency"]) for toxic in found if toxic.type == "latency")
 
-    def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
-        return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
+    def _toxics_of(self, proxy: str) -> list[ToxicBody]:
+        """Return the toxics of a port, each in the direction of the link."""
+        found = self.toxiproxy.toxics(proxy)
+        return [toxic.reversed() for toxic in found] if proxy.endswith(BACK) else found
 
     def carries(self, toxics: set[str]) -> bool:
         """Return whether all of these toxics are on every port."""
         lacking: set[str] = set()
         for proxy in self.model.proxies:
-            lacking |= toxics - {found["name"] for found in self._toxics_of(proxy)}
+            lacking |= toxics - {found.name for found in self._toxics_of(proxy)}
         return not lacking or lacking <= {body.name for body in self.of_packets()}
 
     def add(self, body: ToxicBody) -> None:
@@ -98,7 +100,7 @@ class RunningLink:
         """Return whether a rate is on every port under the same name, which makes it the rate of all ports together."""
         own = (body.name, LINK_RATE, self.line(body))
         return all(
-            own in {(each["name"], each["type"], each["attributes"].get("link")) for each in self._toxics_of(proxy)}
+            own in {(each.name, each.type, each.attributes.get("link")) for each in self._toxics_of(proxy)}
             for proxy in self.model.proxies
         )
 
@@ -108,9 +110,7 @@ class RunningLink:
 
     def remove(self, toxic: str) -> None:
         """Remove a toxic from every port that it is on; LabError if it is on none."""
-        holders = [
-            proxy for proxy in self.model.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}
-        ]
+        holders = [each for each in self.model.proxies if toxic in {found.name for found in self._toxics_of(each)}]
         on_packets = self._of_packets_named(toxic) if not holders else []
         for body in on_packets:
             self._remove_from_packets(body)
@@ -209,6 +209,11 @@ class RunningLink:
     def lets_through(self) -> bool:
         """Return whether any of its ports is switched on; a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
+
+
+def _without_line(body: ToxicBody) -> ToxicBody:
+    own = {name: value for name, value in body.attributes.items() if name != "link"}
+    return msgspec.structs.replace(body, attributes=own)
 
 
 def _named(body: ToxicBody, whole: bool) -> ToxicBody:

@@ -62,6 +62,11 @@ class Toxiproxy:
                 "./lab down, then up again",
             ) from error
 
+    def toxics(self, proxy: str) -> list[ToxicBody]:
+        """Return the toxics on a proxy; those of a shared rate have the name of `add` as the attribute link."""
+        found = self.call("GET", f"/proxies/{proxy}/toxics")
+        return [ToxicBody(*(each[name] for name in ToxicBody.__struct_fields__)) for each in found]
+
     def carried(self, link: str) -> int:
         """Return the bytes that all connections sharing the rate `link` have carried; 0 for an unknown name."""
         answer = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS)
