@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 from replication_lab.model.lab.storage import Storage
+from replication_lab.probes.redo_log import Redo
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Stats, settings_of
-from replication_lab.world.mysql.redo_log import Redo
 
 # Sigma of the logarithm: of one measurement of a disk against the next, and of one race.
 OF_DISKS, OF_RACES = 0.003, 0.01

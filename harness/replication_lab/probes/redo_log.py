@@ -2,12 +2,30 @@
 
 from dataclasses import dataclass
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.world.mysql.redo_log import Redo
+from replication_lab.world.mysql.server import Server
 
 # Tolerated change of the checkpoint age, as a share of the redo written meanwhile, and as a share of the whole log:
 # pages are written in batches, so that the age always varies by a small share of the log.
 OWED, BATCH = 0.2, 0.05
+
+
+@dataclass(frozen=True)
+class Redo:
+    """The redo log: bytes written since the server was created, and bytes whose pages are not on the disk yet."""
+
+    written: int
+    age: int
+
+
+def read_redo(server: Server) -> Redo:
+    """Return the state of a server's redo log, by its counters."""
+    names = server.dialect.redo
+    if names is None:
+        raise LabError(f"the size of {server.name}'s redo log is unknown", "redo in dialects.yaml", "./lab engines")
+    found = server.counters(names.written, names.checkpoint)
+    return Redo(found[names.written], found[names.written] - found[names.checkpoint])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from replication_lab.faults.disk_limits import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
-from replication_lab.probes.redo_log import Cycle
+from replication_lab.probes.redo_log import Cycle, read_redo
 from replication_lab.workloads.catch_up_phases import (
     GROUP,
     RacePhase,
@@ -26,7 +26,6 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.redo_log import read_redo
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
