@@ -11,7 +11,6 @@ from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import interval_of_mean
 from replication_lab.model.drill.evidence import View
-from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
@@ -22,7 +21,7 @@ from tests.lab.machines import HELD, cpu_seconds, cut, texts, two_machines, wait
 from tests.lab.processes import check_no_password, processes_watched
 
 RATE_KIB = 4096
-FILLING, FILL = "/run/lab/filling", f"dd if=/dev/zero of={DATA}/.filling bs=64K count=64 oflag=direct"
+FILLING, FILL = "/run/lab/filling", "dd if=/dev/zero of=/var/lib/mysql/.filling bs=64K count=64 oflag=direct"
 # As in the health check of compose/_parts.yaml: the time for which a machine may be unhealthy.
 START_PERIOD_SECONDS = 180
 

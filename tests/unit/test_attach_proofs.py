@@ -92,14 +92,14 @@ def test_a_project_whose_proof_fails_is_restored(monkeypatch):
     restored = []
     shop = SimpleNamespace(compose=SimpleNamespace(project="shop"), links=[])
     monkeypatch.setattr(attach.images, "ensure", lambda _: None)
-    monkeypatch.setattr(attach.attachments, "write", lambda *_: attach.places.RUNS)
+    monkeypatch.setattr(attach.override, "write", lambda *_: attach.places.RUNS)
     monkeypatch.setattr(attach.owners, "owner", lambda: "me")
     monkeypatch.setattr(attach.attachments, "restore", restored.append)
 
     def interrupted(_attached):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(attach.attachments, "start", interrupted)
+    monkeypatch.setattr(attach.override, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
         attach.attach(SimpleNamespace(attached=shop, kept=None, linked={}), "none", lambda _: None)
     assert restored == ["shop"]

@@ -175,4 +175,4 @@ def test_the_files_of_a_project_are_found_in_a_path_with_a_comma(tmp_path):
         Path(file).write_text("{}")
 
     assert compose_project.split_files(",".join(files)) == files
-    assert compose_project.split_files("/gone.yaml") == ["/gone.yaml"] and compose_call.split_files("") == []
+    assert compose_project.split_files("/gone.yaml") == ["/gone.yaml"] and compose_project.split_files("") == []
