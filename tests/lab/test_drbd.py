@@ -235,7 +235,7 @@ def test_commits_feel_the_link(whole, toxic):
 def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
     """The disk's writes go to the peer; the rate of the other direction must not wait for them."""
     serving = whole.node(drbd.primary(whole).node)
-    filling = f"while [ -e {FILLING} ]; do {FILL} 2>/dev/null; done; rm {DATA}/.filling"
+    filling = f"while [ -e {FILLING} ]; do {FILL} 2>/dev/null; done; rm /var/lib/mysql/.filling"
     with ThreadPoolExecutor() as pool:
         serving.run("guest", "touch", FILLING)
         try:

@@ -12,7 +12,7 @@ from replication_lab.attach import override as overriding
 from replication_lab.attach.override import override
 from replication_lab.model.lab.attachment import LABEL, OWNER, AttachedLink, Consumer
 from replication_lab.world import lab_files
-from replication_lab.world.docker import attachments, compose_call
+from replication_lab.world.docker import attachments
 
 from tests.fakes.docker_engine import Holding, Thing
 from tests.unit.attached_projects import attachment
