@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from replication_lab import experiments
+from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.model.question.question import Question
 from replication_lab.runner import asked_drills
 from replication_lab.world import catalogue
@@ -20,7 +21,7 @@ class Link:
     trip: float = 40.0
 
     def toxics(self):
-        return [{"name": name} for name in self.there]
+        return [ToxicBody(name, "latency", "upstream", {}) for name in self.there]
 
     def carries(self, wanted):
         return wanted <= set(self.there)

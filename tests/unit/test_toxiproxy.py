@@ -59,7 +59,11 @@ def unused(_service):
 def running(toxiproxy, name, proxies, rules=no_rules):
     model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
     lab = SimpleNamespace(
-        toxiproxy_of=lambda _service: toxiproxy, packet_rules_of=rules, namespace_of=unused, is_attached=False
+        toxiproxy_of=lambda _service: toxiproxy,
+        packet_rules_of=rules,
+        namespace_of=unused,
+        guest_of=unused,
+        is_attached=False,
     )
     return RunningLink(lab, model)
 
