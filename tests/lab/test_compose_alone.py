@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from replication_lab import replication
 from replication_lab.lab import up as labs
-from replication_lab.replication import drbd_roles as replicated_disk
-from replication_lab.replication import pacemaker as cluster_manager
+from replication_lab.replication.pacemaker import ManagedMachines
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project
 from replication_lab.world.docker.lab import PASSWORDS
-from replication_lab.world.machines import pacemaker
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.pacemaker import PacemakerCluster
 
 FILES = catalogue.topologies()
 # Drills bring the others up, by the same files.
@@ -80,12 +80,12 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
     up(docker_compose)
     lab = project.find(name)
-    cluster_manager.wait_until_whole(lab)
-    first = pacemaker.cluster(lab).status().serving
+    ManagedMachines(lab).wait_until_whole()
+    first = PacemakerCluster(lab).status().serving
     lab.node(first).server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    cluster_manager.standby(lab, first)
+    replication.of(lab).standby(first)
 
-    assert lab.node(replicated_disk.other(lab, first).node).server().value("SELECT id FROM lab.t") == 42
+    assert lab.node(drbd.other(lab, first).node).server().value("SELECT id FROM lab.t") == 42
 
 
 def test_no_password_is_assumed(tmp_path):
@@ -112,7 +112,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     up(docker_compose)
     lab = project.find(name)
     lab.node("node1").server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    replicated_disk.standby(lab, "node1")
+    replication.of(lab).standby("node1")
 
     assert lab.node("node2").server().value("SELECT id FROM lab.t") == 42
 

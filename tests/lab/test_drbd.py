@@ -11,7 +11,6 @@ from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import interval_of_mean
 from replication_lab.model.drill.evidence import View
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.machines import drbd
@@ -50,18 +49,18 @@ def whole(pair):
 def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     """Killed in the middle of a load: the peer has every acknowledged row, serves, and takes the dead one back."""
     dying = drbd.primary(whole).node
-    survivor, nodes = replicated_disk.other(whole, dying).node, replication.of(whole)
+    survivor, nodes = drbd.other(whole, dying).node, replication.of(whole)
     wait_until_seen(nodes, dying, "Primary, Connected")
     with writers(whole, dying) as acknowledged:
         whole.node(dying).kill()
         whole.refresh()
         assert nodes.look(dying) == SILENT
-        replicated_disk.promote(whole, survivor)
+        replication.of(whole).take_over(survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
     write(whole, survivor)
     whole.node(dying).start_again()
-    assert replicated_disk.online(whole, dying).role == "Secondary"
+    assert replication.of(whole).online(dying).state.startswith("Secondary")
     wait_until_seen(nodes, dying, "Secondary, Connected")
     assert drbd.verify(whole) == 0
 
@@ -85,19 +84,19 @@ def test_reading_the_states_of_machines_takes_a_small_part_of_a_commands_time(wh
 def test_service_moves_to_the_peer_and_back(whole, command):
     """A primary in standby hands over first; what was written without it is resynced when it is back."""
     first = drbd.primary(whole).node
-    second = replicated_disk.other(whole, first).node
+    second = drbd.other(whole, first).node
     write(whole, first)
     before = texts(whole, first)
-    said = command("drbd", "standby", first, "--lab", whole.name)
+    said = command("standby", first, "--lab", whole.name)
 
     assert said.returncode == 0 and "its service moved to the peer in" in said.stdout, said.stderr
     assert texts(whole, second) == before
     write(whole, second)
     assert drbd.Peer(whole, second).status().out_of_sync_kib > 0
-    back = command("drbd", "online", first, "--lab", whole.name)
+    back = command("online", first, "--lab", whole.name)
     assert "UpToDate here, UpToDate there, oos 0 KiB" in back.stdout, back.stderr
-    assert replicated_disk.standby(whole, second) > 0
-    replicated_disk.online(whole, second)
+    assert replication.of(whole).standby(second).seconds > 0
+    replication.of(whole).online(second)
     assert drbd.primary(whole).node == first
 
 
@@ -107,15 +106,15 @@ def test_service_moves_to_the_peer_and_back(whole, command):
 def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
     """At 4 MiB/s what a peer missed is copied at 4 MiB/s, and the status says how much is done."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     for each in (serving, peer):
         each.tell("options", "disk", f"--resync-rate={RATE_KIB}K")
-    replicated_disk.standby(whole, peer.node)
+    replication.of(whole).standby(peer.node)
     ballast = "dd if=/dev/urandom of=/var/lib/mysql/ballast bs=1M count=64 conv=fsync; rm /var/lib/mysql/ballast"
     whole.node(serving.node).run("guest", "sh", "-c", ballast)
     peer.tell("connect")
     clock.wait_until(lambda: serving.status().connection == "SyncSource", "the resynchronisation")
-    shown = command("drbd", "status", "--lab", whole.name).stdout
+    shown = command("status", "--lab", whole.name).stdout
     rates, percents = rates_of(serving)
     interval = interval_of_mean([rate / RATE_KIB for rate in rates], 0.95)
 
@@ -141,20 +140,20 @@ def rates_of(serving):
 def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
     """Both were primary while the link was cut: neither is trusted until the victim is chosen."""
     first = drbd.primary(whole).node
-    second = replicated_disk.other(whole, first).node
+    second = drbd.other(whole, first).node
     with cut(whole):
         clock.wait_until(lambda: drbd.Peer(whole, second).status().peer_role != drbd.PRIMARY, "the cut to be noticed")
         drbd.Peer(whole, second).tell("promote")
-        replicated_disk.wait_until_serves(whole, second)
+        drbd.Peer(whole, second).wait_until_serves()
         whole.node(second).server().execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
         whole.node(first).server().execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
     clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected")
     shown = command("status", "--lab", whole.name).stdout
 
-    assert "split brain: ./lab drbd resolve --victim NODE" in " ".join(shown.split())
+    assert "both machines were primary and wrote: ./lab rejoin NODE --discard-errant" in " ".join(shown.split())
     with pytest.raises(LabError, match="split brain"):
-        replicated_disk.online(whole, second)
-    resolved = command("drbd", "resolve", "--victim", second, "--lab", whole.name)
+        replication.of(whole).online(second)
+    resolved = command("rejoin", second, "--discard-errant", "--lab", whole.name)
     assert resolved.returncode == 0, resolved.stderr
     assert drbd.primary(whole).node == first
     kept = texts(whole, first)
@@ -174,7 +173,7 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
         assert f"{serving.node}-19" in texts(whole, serving.node)
     finally:
         serving.disk.heal()
-        replicated_disk.online(whole, serving.node)
+        replication.of(whole).online(serving.node)
     assert drbd.verify(whole) == 0
 
 
@@ -182,14 +181,14 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
 def test_a_peer_that_differs_silently_is_found_by_comparing(whole, command):
     """One sector of the peer's disk is inverted: only a comparison finds it, and reconnecting repairs it."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     peer.disk.corrupt(200 << 20)
     assert serving.status().whole
-    compared = command("drbd", "verify", "--lab", whole.name)
+    compared = command("disk", "check", peer.node, "--lab", whole.name)
 
     assert compared.returncode == 3 and "4 KiB differ" in compared.stdout, compared.stderr
     assert "oos 4 KiB" in command("status", "--lab", whole.name).stdout
-    assert command("drbd", "online", peer.node, "--lab", whole.name).returncode == 0
+    assert command("online", peer.node, "--lab", whole.name).returncode == 0
     assert drbd.verify(whole) == 0
 
 
@@ -263,7 +262,7 @@ def milliseconds_a_commit(lab, node, commits=5):
 def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     """A protocol that only one of them uses: DRBD gives up at once, without a timeout."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     with cut(whole):
         # By both: one that still believes in the old connection would go on by it once the links are back.
         for machine in (serving, peer):
@@ -274,37 +273,37 @@ def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     with pytest.raises(LabError, match=r"(?s)has stopped trying to connect.*protocol"):
         drbd.wait_until_whole(whole)
     peer.tell("adjust")
-    replicated_disk.online(whole, peer.node)
+    replication.of(whole).online(peer.node)
 
 
 @pytest.mark.long
 def test_two_primaries_are_refused_while_they_know_of_each_other(whole, command):
     """With what to type instead."""
     serving = drbd.primary(whole).node
-    refused = command("drbd", "promote", replicated_disk.other(whole, serving).node, "--lab", whole.name)
+    refused = command("failover", drbd.other(whole, serving).node, "--lab", whole.name)
 
     assert refused.returncode == 3
-    assert f"{serving} is primary" in refused.stderr and f"./lab drbd standby {serving}" in refused.stderr
+    assert f"{serving} is primary" in refused.stderr and f"./lab standby {serving}" in refused.stderr
 
 
 def test_two_primaries_are_refused_while_a_cut_link_keeps_them_from_knowing(whole):
     """Both machines can be asked; which of them is primary is no matter of their link."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     with cut(whole):
         clock.wait_until(lambda: peer.status().peer_role != drbd.PRIMARY, "the cut to be noticed")
         with pytest.raises(LabError, match=f"{serving.node} is primary"):
-            replicated_disk.promote(whole, peer.node)
+            replication.of(whole).take_over(peer.node)
     assert not peer.status().primary
 
 
 def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
     """It would go on in the middle of what it was doing, beside another one."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     whole.node(serving.node).pause()
     try:
-        refused = command("drbd", "promote", peer.node, "--lab", whole.name)
+        refused = command("failover", peer.node, "--lab", whole.name)
     finally:
         whole.node(serving.node).unpause()
 
@@ -317,17 +316,17 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
 def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(whole):
     """Without this refusal the peer's later writes would be lost silently."""
     serving = drbd.primary(whole)
-    peer = replicated_disk.other(whole, serving.node)
+    peer = drbd.other(whole, serving.node)
     whole.node(peer.node).kill()
     write(whole, serving.node, 3)
     whole.node(serving.node).kill()
     whole.node(peer.node).start_again()
     peer.wait_until_answers()
     with pytest.raises(LabError, match=f"has not connected to {serving.node}"):
-        replicated_disk.promote(whole, peer.node)
+        replication.of(whole).take_over(peer.node)
     whole.node(serving.node).start_again()
-    replicated_disk.online(whole, serving.node)
-    replicated_disk.promote(whole, serving.node)
+    replication.of(whole).online(serving.node)
+    replication.of(whole).take_over(serving.node)
 
 
 def test_a_client_is_led_to_the_machine_that_serves(whole, command):
@@ -349,27 +348,28 @@ def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):
 
 def test_a_server_that_died_by_itself_leaves_no_trace_once_it_is_stopped(whole):
     """Its file would have its machine asked for a server's health, standing by."""
-    peer = replicated_disk.other(whole, drbd.primary(whole).node)
+    peer = drbd.other(whole, drbd.primary(whole).node)
     gone = "true & wait; echo $! >/run/lab/server.pid; server stop; ls /run/lab"
 
     assert "server.pid" not in whole.node(peer.node).run("guest", "bash", "-c", gone)
     assert peer.status().whole
 
 
-def test_nothing_is_resolved_without_a_split_brain(whole, command):
-    """No writes are discarded by mistake."""
-    refused = command("drbd", "resolve", "--victim", "node1", "--lab", whole.name)
+def test_nothing_is_discarded_without_a_split_brain(whole, command):
+    """The machine is connected and has all rows, so that taking it back changes nothing."""
+    back = command("rejoin", "node1", "--discard-errant", "--lab", whole.name)
 
-    assert refused.returncode == 3 and "has no split brain" in refused.stderr
+    assert back.returncode == 0 and "discarded" not in back.stdout, back.stderr
 
 
 def test_status_and_show_say_roles_connection_disks_and_what_differs(whole, command):
     """As text and as data."""
-    shown = json.loads(command("drbd", "status", "--lab", whole.name, "--json").stdout)
+    (lab,) = json.loads(command("status", "--lab", whole.name, "--json").stdout)
+    shown = [node["details"]["resource"] for node in lab["nodes"]]
     said = {node.name: node.replication for node in views.view(whole).nodes}
 
-    assert {status["disk"] for status in shown.values()} == {"UpToDate"}
-    assert sorted(status["role"] for status in shown.values()) == ["Primary", "Secondary"]
+    assert {status["disk"] for status in shown} == {"UpToDate"}
+    assert sorted(status["role"] for status in shown) == ["Primary", "Secondary"]
     assert all("Connected, UpToDate here, UpToDate there, oos 0 KiB" in words for words in said.values())
 
 
@@ -394,7 +394,7 @@ def test_emulated_machines_serve_on_a_replicated_disk(docker, monkeypatch):
         write(lab, serving, 3)
         lab.node(serving).kill()
         lab.refresh()
-        replicated_disk.promote(lab, replicated_disk.other(lab, serving).node)
+        replication.of(lab).take_over(drbd.other(lab, serving).node)
 
         assert "tcg" == lab.launcher
-        assert {f"{serving}-{number}" for number in range(3)} == texts(lab, replicated_disk.other(lab, serving).node)
+        assert {f"{serving}-{number}" for number in range(3)} == texts(lab, drbd.other(lab, serving).node)

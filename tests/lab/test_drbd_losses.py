@@ -1,10 +1,10 @@
 """What a replicated disk loses with its primary's site, by protocol and by the length of the link."""
 
 import pytest
+from replication_lab import replication
 from replication_lab.experiments import drbd_protocols
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world import catalogue, clock
 from replication_lab.world.machines import drbd
 
@@ -29,7 +29,7 @@ def lost_with_the_site(lab, protocol, place):
     proofs = up.set_toxics(lab, {link.name: place for link in lab.topology.links})
     assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)
-    survivor = replicated_disk.other(lab, dying.node)
+    survivor = drbd.other(lab, dying.node)
     for peer in (dying, survivor):
         peer.tell("options", "net", f"--protocol={protocol}")
     assert survivor.status().protocol == protocol
@@ -43,13 +43,13 @@ def lost_with_the_site(lab, protocol, place):
         assert (len(acknowledged) > in_the_dark) is (protocol == "A")
         lab.node(dying.node).kill()
         lab.refresh()
-        replicated_disk.promote(lab, survivor.node)
+        replication.of(lab).take_over(survivor.node)
     for link in lab.topology.links:
         clear(lab.link(link.name))
     found = texts(lab, survivor.node)
     survivor.tell("adjust")
     lab.node(dying.node).start_again()
-    replicated_disk.online(lab, dying.node)
+    replication.of(lab).online(dying.node)
     return len(set(acknowledged) - found)
 
 

@@ -89,7 +89,7 @@ def test_the_group_was_proved(started):
 def test_no_packet_goes_from_node_to_node(group):
     """Whichever node is the primary."""
     for node in NODES:
-        kind.Group(group).let_serve(node)
+        kind.Group(group).take_over(node)
         write(group)
 
     assert {3} == counts(group)
@@ -98,7 +98,7 @@ def test_no_packet_goes_from_node_to_node(group):
 
 def test_a_secondary_refuses_to_write(group):
     """With the error that a client of a drill gets."""
-    kind.Group(group).let_serve("node1")
+    kind.Group(group).take_over("node1")
 
     with pytest.raises(LabError, match="1290"):
         group.node("node2").server().execute("INSERT INTO lab.crossed VALUES ()")
@@ -137,7 +137,7 @@ def test_nodes_that_start_without_a_majority_are_not_said_to_serve(group):
 
     assert [proof.ok for proof in proofs] == [False, False]
     assert all("OFFLINE; no majority: node1 reaches 1 of 3 members" in proof.found for proof in proofs)
-    assert kind.Group(group).describe("node1", "")[0].startswith("ONLINE, no majority: accepts no write")
+    assert kind.Group(group).state("node1", "").says.startswith("ONLINE, no majority: accepts no write")
     force, unset = re.findall(r'./lab sql node1 --lab \S+ -e "([^"]*)"', proofs[0].found)
     with suppress(OutcomeUnknown):
         sql_files.run_typed(group, "node1", force, lambda _statement, _rows: None)

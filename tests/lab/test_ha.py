@@ -4,13 +4,14 @@ import json
 from contextlib import suppress
 
 import pytest
+from replication_lab import replication
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
-from replication_lab.replication import drbd_roles as replicated_disk
-from replication_lab.replication import pacemaker as cluster_manager
+from replication_lab.replication.pacemaker import ManagedMachines
 from replication_lab.world import clock
-from replication_lab.world.machines import drbd, pacemaker
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.pacemaker import PacemakerCluster
 
 from tests.lab.machines import texts, two_machines, write, writers
 
@@ -27,7 +28,7 @@ def pair(docker):
 @pytest.fixture
 def whole(pair, request):
     """Yield the cluster healthy before a test and after it; both disks equal, after one of the longer tests."""
-    cluster_manager.wait_until_whole(pair)
+    ManagedMachines(pair).wait_until_whole()
     yield pair
     for link in pair.topology.links:
         pair.link(link.name).enable()
@@ -35,20 +36,20 @@ def whole(pair, request):
     for node in pair.topology.nodes:
         if pair.node(node.name).state()[0] == "exited":
             pair.node(node.name).start_again()
-    for name, member in pacemaker.cluster(pair).status().members.items():
+    for name, member in PacemakerCluster(pair).status().members.items():
         if member.standby:
-            pacemaker.cluster(pair).tell("online", name)
-    cluster_manager.wait_until_whole(pair)
+            PacemakerCluster(pair).tell("online", name)
+    ManagedMachines(pair).wait_until_whole()
     if request.node.get_closest_marker("long"):
         assert drbd.verify(pair) == 0
 
 
 def serving(lab):
-    return pacemaker.cluster(lab).status().serving
+    return PacemakerCluster(lab).status().serving
 
 
 def other(lab, node):
-    return replicated_disk.other(lab, node).node
+    return drbd.other(lab, node).node
 
 
 def cut(lab, *links):
@@ -72,15 +73,14 @@ def test_the_watchdogs_are_fed_while_the_cluster_finds_itself(whole):
 
 def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, command):
     """As text, as data, and in the lab's own tree."""
-    seen = json.loads(command("ha", "status", "--lab", whole.name, "--json").stdout)
-    said = command("ha", "status", "--lab", whole.name).stdout
+    (seen,) = json.loads(command("status", "--lab", whole.name, "--json").stdout)
     shown = " ".join(command("show", "--lab", whole.name).stdout.split())
 
-    assert seen["leads_to"] == serving(whole) != ""
     assert {"fs_mysql", "p_ip_mysql", "mysqld", "p_drbd_mysql", "p_ping"} == {
-        each["name"] for each in seen["status"]["resources"]
+        each["name"] for each in seen["nodes"][0]["details"]["cluster"]["resources"]
     }
-    assert "ms_drbd_mysql Promoted" in said and f"service IP {seen['address']} is on {seen['leads_to']}" in said
+    assert serving(whole) and seen["service"].endswith(f" is on {serving(whole)}") and seen["service"] in shown
+    assert "ms_drbd_mysql Promoted" in shown
     assert "quorum: node1 online" in shown and "link node1-node2-ring" in shown
 
 
@@ -88,17 +88,17 @@ def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, comm
 def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine_back(whole, command):
     """Clients find every row at the same address on the other machine; what was written meanwhile is copied back."""
     first = serving(whole)
-    second, address = other(whole, first), pacemaker.cluster(whole).address()
+    second, address = other(whole, first), PacemakerCluster(whole).address()
     write(whole, first)
     before = texts(whole, first)
-    moved = command("ha", "standby", first, "--lab", whole.name, "--json")
+    moved = command("standby", first, "--lab", whole.name, "--json")
 
     assert moved.returncode == 0, moved.stderr
     assert json.loads(moved.stdout)["seconds"] > 0
-    assert (second, address) == (pacemaker.cluster(whole).server(), pacemaker.cluster(whole).address())
+    assert (second, address) == (PacemakerCluster(whole).server(), PacemakerCluster(whole).address())
     assert before == texts(whole, second)
     write(whole, second)
-    back = command("ha", "online", first, "--lab", whole.name)
+    back = command("online", first, "--lab", whole.name)
     assert back.returncode == 0, back.stderr
     assert drbd.Peer(whole, second).status().whole and second == serving(whole)
 
@@ -111,11 +111,11 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     with writers(whole, dying) as acknowledged:
         whole.node(dying).kill()
         whole.refresh()
-        pacemaker.cluster(whole).wait_until_served_by(survivor)
+        PacemakerCluster(whole).wait_until_served_by(survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
     whole.node(dying).start_again()
-    cluster_manager.wait_until_whole(whole)
+    ManagedMachines(whole).wait_until_whole()
     assert no_split_brain(whole)
 
 
@@ -127,7 +127,7 @@ def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(who
     with writers(whole, lost) as acknowledged:
         # The data last: else the cluster, while there is one, learns that the survivor's disk is out of date.
         cut(whole, RING, ARBITER.format(lost), DATA)
-        pacemaker.cluster(whole).wait_until_served_by(survivor)
+        PacemakerCluster(whole).wait_until_served_by(survivor)
         reset_at = len(acknowledged)
         assert whole.node(lost).state()[0] == "exited"
 
@@ -142,14 +142,14 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     cut(whole, RING)
     winner = clock.wait_until(lambda: _alone(whole), "one machine to continue without its peer", every=0.5)
     ended = other(whole, winner)
-    pacemaker.cluster(whole).wait_until_served_by(winner)
+    PacemakerCluster(whole).wait_until_served_by(winner)
     # The peer takes over only after the end of the former primary; a machine that always served takes over nothing.
     assert winner == before or whole.node(ended).state()[0] == "exited"
     write(whole, winner, 3)
     clock.wait_until(lambda: whole.node(ended).state()[0] == "exited", f"{ended} to be reset by its watchdog")
     whole.link(RING).enable()
     whole.node(ended).start_again()
-    cluster_manager.wait_until_whole(whole)
+    ManagedMachines(whole).wait_until_whole()
     assert no_split_brain(whole)
 
 
@@ -157,7 +157,7 @@ def _alone(lab):
     """Return the machine that reports a quorum without its peer; an empty string if neither does."""
     for node in lab.topology.nodes:
         with suppress(LabError):
-            status = pacemaker.cluster(lab).status(node.name)
+            status = PacemakerCluster(lab).status(node.name)
             online = [name for name, member in status.members.items() if member.online]
             if status.quorum and online == [node.name]:
                 return node.name
@@ -169,7 +169,7 @@ def test_a_slow_ring_moves_nothing(whole):
     before = serving(whole)
     (proof,) = up.set_toxics(whole, {RING: "wan-200ms"})
     clock.pause(6)
-    status = pacemaker.cluster(whole).status()
+    status = PacemakerCluster(whole).status()
 
     assert proof.ok, proof
     assert before == status.serving and status.quorum
@@ -187,7 +187,7 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch)
         write(lab, first, 3)
         before = texts(lab, first)
 
-        assert cluster_manager.standby(lab, first) > 0
+        assert replication.of(lab).standby(first).seconds > 0
         assert before == texts(lab, other(lab, first))
         assert not any(lab.node(node.name).state()[0] == "exited" for node in lab.topology.nodes)
 
@@ -202,7 +202,7 @@ def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(
 
     assert "fence-peer" in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints")
     whole.link(DATA).enable()
-    cluster_manager.wait_until_whole(whole)
+    ManagedMachines(whole).wait_until_whole()
     clock.wait_until(
         lambda: "fence-peer" not in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints"),
         "the ban to be lifted",

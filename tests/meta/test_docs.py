@@ -73,7 +73,7 @@ def wrong_lab_commands(text: str, arguments: bool = True) -> list[str]:
         if name.startswith("-") or not re.match(r"[a-z]", name):
             continue
         known = DEFERRED[name].load() if name in DEFERRED else None
-        # `lab drbd resolve`: the options are those of the command in the group.
+        # `lab disk check`: the options are those of the command in the group.
         inner = getattr(known, "commands", {}).get(next(iter(typed), ""))
         known, words = (inner, typed[1:]) if inner else (known, typed)
         options = {*HELP} | {option for each in known.params for option in each.opts} if known else set()

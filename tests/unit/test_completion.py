@@ -31,7 +31,7 @@ def test_a_shell_gets_its_script(shell):
 def test_every_command_is_completed():
     """From the list that `lab --help` shows."""
     assert completed("") == sorted(cli.cli.commands)
-    assert completed("st") == ["start", "status", "stop"]
+    assert completed("st") == ["standby", "start", "status", "stop"]
 
 
 @pytest.mark.parametrize(

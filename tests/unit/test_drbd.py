@@ -1,15 +1,12 @@
 """Is what DRBD says of itself read right, and is nothing dangerous done without need?"""
 
-import io
-
 import pytest
-from replication_lab.cli import output
-from replication_lab.model.lab.topology import TopologyNode
-from replication_lab.replication import drbd_roles as replicated_disk
+from replication_lab.lab import disks
 from replication_lab.replication.drbd import Machines, _prove_whole
+from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE
+from replication_lab.world import catalogue
 from replication_lab.world.machines import drbd
 from replication_lab.world.machines.drbd import Peer, ResourceStatus, parse_status
-from rich.console import Console
 
 from tests.fakes.drbd_pair import CONNECTED, DOWN, STAND_ALONE, SYNCING, Pair
 
@@ -57,22 +54,13 @@ def test_a_difference_is_not_whole_however_connected():
     assert not parse_status(CONNECTED.replace("oos:0", "oos:4")).whole
 
 
-def test_the_command_shows_how_a_split_brain_is_ended():
-    """The command that ends it, and the machine that does not answer."""
-    text = io.StringIO()
-    output.resource(Console(file=text, width=140), {"node1": parse_status(STAND_ALONE), "node2": None})
-    text = text.getvalue()
-
-    assert "node1  Primary, StandAlone" in text and "node2  does not answer" in text
-    assert "./lab drbd resolve --victim NODE" in text
-
-
 def test_a_machines_view_says_how_a_split_brain_is_ended():
     """In `lab status` and `lab show`, and only then."""
     kind = Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
 
-    assert kind.describe("node1", "peer")[0].endswith("split brain: ./lab drbd resolve --victim NODE")
-    assert kind.describe("node2", "peer")[0].endswith("oos 0 KiB")
+    assert kind.state("node1", "peer").says.endswith("primary and wrote: ./lab rejoin NODE --discard-errant")
+    assert kind.state("node2", "peer").says.endswith("oos 0 KiB")
+    assert kind.state("node1", "peer").details == {"resource": parse_status(STAND_ALONE)}
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -84,9 +72,9 @@ SECONDARY = CONNECTED.replace("Primary/Secondary", "Secondary/Primary")
 def test_a_second_primary_is_refused(refused):
     """While the first one is there, with the command that moves the service."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
-    error = refused(replicated_disk.promote, pair, "node2")
+    error = refused(Machines(pair).take_over, "node2")
 
-    assert ("node1 is primary", "./lab drbd standby node1") == (error.found, error.next_step)
+    assert ("node1 is primary", "./lab standby node1") == (error.found, error.next_step)
     assert [] == pair.told
 
 
@@ -95,7 +83,7 @@ def test_a_second_primary_is_refused_where_the_link_is_cut(refused):
     cut = CONNECTED.replace("Connected", "WFConnection").replace("/Secondary", "/Unknown")
     pair = Pair(node1=cut, node2=STAND_ALONE.replace("ro:Primary", "ro:Secondary"))
 
-    assert "node1 is primary" == refused(replicated_disk.promote, pair, "node2").found
+    assert "node1 is primary" == refused(Machines(pair).take_over, "node2").found
     assert [] == pair.told
 
 
@@ -103,17 +91,17 @@ def test_a_machine_that_stands_by_is_not_promoted(refused):
     """Its peer wrote without it, and is dead now: those rows would be lost silently."""
     away = STAND_ALONE.replace("ro:Primary", "ro:Secondary")
     dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
-    error = refused(replicated_disk.promote, dead, "node2")
+    error = refused(Machines(dead).take_over, "node2")
 
     assert "node2 is in standby" in error.found and "./lab start node1" == error.next_step
-    assert "./lab drbd online node2" == refused(replicated_disk.promote, alive, "node2").next_step
+    assert "./lab online node2" == refused(Machines(alive).take_over, "node2").next_step
     assert [] == dead.told == alive.told
 
 
 def test_a_machine_that_does_not_run_is_not_waited_for(refused):
     """It has to be started first, and the error says how."""
     pair = Pair(node1="", node2=SECONDARY)
-    error = refused(replicated_disk.online, pair, "node1")
+    error = refused(Machines(pair).online, "node1")
 
     assert ("node1 is not running", "./lab start node1") == (error.found, error.next_step)
 
@@ -123,7 +111,7 @@ def test_a_disk_that_had_failed_is_attached_also_where_its_machine_stands_by():
     away = SECONDARY.replace("cs:Connected", "cs:StandAlone").replace("ds:UpToDate", "ds:Diskless")
     attached = {("node2", "attach"): {"node2": away.replace("Diskless", "UpToDate")}}
     pair = Pair(obeys=attached | {("node2", "connect"): {"node2": SECONDARY}}, node1=CONNECTED, node2=away)
-    replicated_disk.online(pair, "node2")
+    Machines(pair).online("node2")
 
     assert [("node2", "attach"), ("node2", "connect")] == pair.told
 
@@ -132,7 +120,7 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
     """Service would move to old data."""
     syncing_peer = SYNCING.replace("Primary/Secondary", "Secondary/Primary").replace("SyncSource", "SyncTarget")
     pair = Pair(node1=SYNCING, node2=syncing_peer)
-    error = refused(replicated_disk.standby, pair, "node1")
+    error = refused(Machines(pair).standby, "node1")
 
     assert "node2 cannot take over from node1" == error.found
     assert [] == pair.told
@@ -151,7 +139,7 @@ def test_nobody_is_promoted_beside_one_that_may_be_primary(state, answer, next_s
     pair = Pair(node1=answer, node2=SECONDARY)
     pair.state_of = lambda node: (state if node == "node1" else "running", 0)
 
-    assert next_step == refused(replicated_disk.promote, pair, "node2").next_step
+    assert next_step == refused(Machines(pair).take_over, "node2").next_step
     assert [] == pair.told
 
 
@@ -159,24 +147,24 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_wh
     refused, monkeypatch
 ):
     """Its disk may be that of last week."""
-    monkeypatch.setattr(replicated_disk, "wait_until_serves", lambda lab, node: None)
+    monkeypatch.setattr(Peer, "wait_until_serves", lambda self: None)
     alone = SECONDARY.replace("Connected", "WFConnection").replace("/Primary", "/Unknown")
     pair = Pair(node1="", node2=alone)
-    error = refused(replicated_disk.promote, pair, "node2")
+    error = refused(Machines(pair).take_over, "node2")
 
     assert "has not connected to node1" in error.found and "./lab start node1" in error.next_step
     assert [] == pair.told
-    replicated_disk.promote(pair, "node2", allow_data_loss=True)
+    Machines(pair).take_over("node2", allow_data_loss=True)
     assert [("node2", "promote")] == pair.told
 
 
 def test_a_primary_that_has_lost_its_disk_can_hand_over(monkeypatch):
     """Its peer has all that was written; what is out of sync is missing where there is no disk."""
-    monkeypatch.setattr(replicated_disk, "promote", lambda lab, node: lab.told.append((node, "promote")))
+    monkeypatch.setattr(Machines, "take_over", lambda self, name: self.lab.told.append((name, "promote")))
     diskless = CONNECTED.replace("ds:UpToDate/UpToDate", "ds:Diskless/UpToDate")
     peer = SECONDARY.replace("ds:UpToDate/UpToDate", "ds:UpToDate/Diskless").replace("oos:0", "oos:96")
     pair = Pair(node1=diskless, node2=peer)
-    replicated_disk.standby(pair, "node1")
+    Machines(pair).standby("node1")
 
     assert [("node1", "demote"), ("node2", "promote"), ("node1", "disconnect")] == pair.told
 
@@ -185,7 +173,7 @@ def test_a_primary_that_has_lost_its_disk_can_hand_over(monkeypatch):
 def test_a_victim_gives_nothing_up_for_a_survivor_that_is_not_there(survivor, refused):
     """It would stop the only server, and throw its rows away."""
     pair = Pair(node1=survivor, node2=STAND_ALONE)
-    refused(replicated_disk.resolve, pair, "node2")
+    refused(Machines(pair).take_back, "node2", discard_errant=True)
 
     assert [] == pair.told
 
@@ -199,7 +187,7 @@ def test_what_a_comparison_found_is_copied_when_they_meet_again():
         node1=CONNECTED,
         node2=differing,
     )
-    replicated_disk.online(pair, "node2")
+    Machines(pair).online("node2")
 
     assert [("node2", "disconnect"), ("node2", "connect")] == pair.told
 
@@ -209,22 +197,21 @@ def test_a_comparison_under_way_is_no_reason_to_stay():
     assert parse_status(CONNECTED.replace("cs:Connected", "cs:VerifyS")).whole
 
 
-@pytest.mark.parametrize(
-    "act", [replicated_disk.promote, replicated_disk.standby, replicated_disk.online, replicated_disk.resolve]
-)
+@pytest.mark.parametrize("act", ["take_over", "standby", "online", "take_back"])
 def test_an_unknown_machine_is_refused(act, refused):
     """With the nearest that there is."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
 
-    assert "did you mean node1?" in refused(act, pair, "nod1").found
+    assert "did you mean node1?" in refused(getattr(Machines(pair), act), "nod1").found
     assert [] == pair.told
 
 
-def test_nothing_is_given_up_without_a_split_brain(refused):
-    """A peer that is merely in standby has nothing that would be lost."""
+def test_nothing_is_given_up_without_a_split_brain():
+    """A peer that is connected, or merely in standby, has nothing that would be lost."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
+    back = Machines(pair).take_back("node2", discard_errant=True)
 
-    assert "has no split brain" in refused(replicated_disk.resolve, pair, "node2").found
+    assert ("", True) == (back.discarded, back.state.startswith("Secondary, Connected"))
     assert [] == pair.told
 
 
@@ -232,18 +219,8 @@ def test_going_online_does_not_hide_a_split_brain(refused):
     """It would be refused by DRBD again and again."""
     pair = Pair(node1=STAND_ALONE, node2=STAND_ALONE)
 
-    assert replicated_disk.HOW_TO_RESOLVE == refused(replicated_disk.online, pair, "node2").next_step
+    assert HOW_TO_RESOLVE == refused(Machines(pair).online, "node2").next_step
     assert [] == pair.told
-
-
-def test_a_lab_without_a_resource_is_refused(refused):
-    """With the command that starts one."""
-
-    class Lab(Pair):
-        class topology:
-            nodes = (TopologyNode("source", "source"),)
-
-    assert "./lab up drbd" == refused(drbd.peers, Lab()).next_step
 
 
 def test_two_primaries_are_no_primary(refused):
@@ -333,6 +310,19 @@ def test_a_comparison_counts_what_differs():
     assert [("node1", "verify")] == pair.told
 
 
+@pytest.mark.parametrize(
+    ("ended", "ok", "said"), [(CONNECTED, True, "0 KiB differ"), (DIFFERING, False, "4 KiB differ")]
+)
+def test_a_check_of_a_replicated_disk_compares_both_copies(ended, ok, said):
+    """By the command for any disk; a difference comes with the command that copies the primary's blocks."""
+    pair = comparison(CONNECTED + "connected-at 2.26\ncompared-at \n", ended + "connected-at 2.26\ncompared-at 9.50\n")
+    pair.topology = catalogue.topology("drbd")
+    (proof,) = disks.check(pair, "node2", [].append)
+
+    assert (proof.ok, proof.found.startswith(said)) == (ok, True)
+    assert ok or proof.found.endswith("./lab online PEER")
+
+
 def test_a_comparison_under_way_says_how_far_it_is():
     """In percent, as DRBD counts them; one that is done says nothing."""
     told, comparing = [], CONNECTED.replace("cs:Connected", "cs:VerifyS") + "\tverified: 30.5% (356/512)M\n"
@@ -355,4 +345,4 @@ def test_a_comparison_that_broke_off_is_no_comparison(refused, moments):
     pair = comparison(CONNECTED + "connected-at 2.26\ncompared-at 1.50\n", CONNECTED + moments)
     error = refused(Peer(pair, "node1").differing_kib)
 
-    assert "was aborted" in error.found and "./lab drbd verify" == error.next_step
+    assert "was aborted" in error.found and "./lab disk check node1" == error.next_step

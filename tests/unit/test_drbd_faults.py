@@ -97,6 +97,9 @@ class TwoMachines(LabOfNames):
             self.lab.done.append((self.node, word))
             self.role = "Primary"
 
+        def wait_until_serves(self):
+            pass
+
         def power_cut(self):
             self.lab.kill(f"{self.node}-disk1")
             self.role = "Secondary"
@@ -136,9 +139,12 @@ def two(monkeypatch):
     monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
     monkeypatch.setattr(power_loss.drbd, "primary", lambda lab: lab.machines["node1"])
     monkeypatch.setattr(power_loss.drbd, "wait_until_whole", lambda lab: None)
-    monkeypatch.setattr(split_brain.replicated_disk, "wait_until_serves", lambda lab, node: None)
-    monkeypatch.setattr(split_brain.replicated_disk, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
-    monkeypatch.setattr(power_loss.replicated_disk, "promote", lambda lab, node: lab.done.append((node, "promote")))
+    roles = SimpleNamespace(
+        take_back=lambda node, discard_errant: lab.done.append((node, "resolve")),
+        take_over=lambda node: lab.done.append((node, "promote")),
+    )
+    for fault in (split_brain, power_loss):
+        monkeypatch.setattr(fault, "replication", SimpleNamespace(of=lambda _lab: roles))
     return lab
 
 

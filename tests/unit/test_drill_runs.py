@@ -10,6 +10,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.lab.succession import TakenOver
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 
@@ -127,11 +128,28 @@ def test_who_serves_first_is_arranged_before_anything_is_written(cluster, drille
     def refuse(_nodes, name):
         raise LabError(f"{name} does not want to", "another node")
 
-    monkeypatch.setattr(type(replication.of(cluster)), "let_serve", refuse, raising=False)
+    monkeypatch.setattr(type(replication.of(cluster)), "take_over", refuse)
     found = drilled(msgspec.structs.replace(parsed(), initial_primary="node2"))
 
     assert found.doubts == ["node2 does not want to"] and found.before == {}
     assert not (tmp_path / "ledger").exists()
+
+
+def test_what_a_take_over_lost_is_in_the_evidence_and_the_nodes_it_replaced_are_taken_back(
+    cluster, drilled, monkeypatch
+):
+    """Such a node gives up what only it has; the lost transactions are a figure where they can be counted."""
+    kind, told = type(replication.of(cluster)), []
+    lost = TakenOver("node1", "node2", lacks="node1 has 3 transactions", lost=3, replaced=["node1"])
+    monkeypatch.setattr(kind, "take_over_after_loss", lambda _nodes, _name: lost)
+    monkeypatch.setattr(kind, "take_back", lambda _, name, discard_errant: told.append((name, discard_errant)))
+    step = msgspec.structs.replace(parsed().steps[0], failover="node2")
+    found = drilled(msgspec.structs.replace(parsed(), steps=[step]))
+
+    assert found.doubts == [] and told == [("node1", True)]
+    assert found.taken_over == [lost] and found.promoted_s is not None
+    assert judge(evidence(taken_over=[lost, lost]), []).figures["lost_transactions"] == 6
+    assert "lost_transactions" not in judge(evidence(taken_over=[TakenOver("a", "b")]), []).figures
 
 
 # --- labs of a run's own ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
+from replication_lab.replication.role_changes import NodeState
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -121,9 +122,8 @@ def test_a_node_says_whom_it_sees_and_clients_write_on_the_primary():
     """Without a majority it accepts no write; a group without an answer is written at its first node."""
     cut = kind(node1=CUT_OFF)
 
-    assert cut.describe("node1", "member") == (
-        "ONLINE, no majority: accepts no write, sees node1 in view 1:3",
-        ["node1"],
+    assert cut.state("node1", "member") == NodeState(
+        "ONLINE, no majority: accepts no write, sees node1 in view 1:3", ["node1"]
     )
     assert "node2" == kind(**{name: Server(name, primary="node2") for name in NODES}).written_at()
     assert "node1" == kind(**{name: Silent(name) for name in NODES}).written_at()
@@ -166,8 +166,33 @@ def test_all_nodes_wait_for_what_the_primary_has():
 def test_a_drill_that_names_its_primary_gets_it():
     """By the group's own function; a node that is it already is left alone."""
     lab = Lab()
-    group.Group(lab).let_serve("node1")
+    group.Group(lab).take_over("node1")
     assert [] == lab.node("node1").server().asked
+
+
+def test_a_member_becomes_the_primary_while_another_one_is_down():
+    """As after the loss of a member; the group is asked at the primary that it has."""
+
+    class Obeying(Server):
+        def execute(self, sql):
+            self.asked.append(sql)
+            for name, each in lab.servers.items():
+                each.primary, each.read_only = "node2", name != "node2"
+
+    two = {"node1": "ONLINE", "node2": "ONLINE"}
+    lab = Lab(node1=Obeying("node1", states=two), node2=Server("node2", states=two), node3=Silent("node3"))
+    done = group.Group(lab).take_over("node2")
+
+    assert (done.old, done.source, done.replaced) == ("node1", "node2", [])
+    assert lab.servers["node1"].asked == ["SELECT group_replication_set_as_primary('uuid-node2')"]
+
+
+def test_without_a_majority_no_member_is_made_the_primary(refused):
+    """The error has the statement that restores the majority; a name that is none is refused, too."""
+    alone = kind(node1=CUT_OFF, node2=Server("node2", states={}), node3=Silent("node3"))
+
+    assert "group_replication_force_members" in refused(alone.take_over, "node2").next_step
+    assert "unknown node" in refused(kind().take_over, "node4").found
 
 
 @pytest.mark.parametrize(

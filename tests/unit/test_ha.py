@@ -1,19 +1,14 @@
 """Is what Pacemaker says of its cluster read right, and is nothing moved to where it cannot run?"""
 
-import io
 import time
 
 import pytest
-from replication_lab.cli import output
-from replication_lab.lab import status
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import TopologyNode
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock
-from replication_lab.world.machines import pacemaker
+from replication_lab.world.machines import drbd, pacemaker
 from replication_lab.world.machines.pacemaker import parse_status
-from rich.console import Console
 
 from tests.fakes.parts import LabOfNames
 
@@ -59,7 +54,8 @@ class Pair(LabOfNames):
 
     class topology:
         nodes = (TopologyNode("node1", "peer"), TopologyNode("node2", "peer"))
-        manager = "pacemaker"
+        source = nodes[0]
+        node = staticmethod(lambda name: next(each for each in Pair.topology.nodes if each.name == name))
 
     disk = " 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----\n"
 
@@ -174,7 +170,7 @@ def test_a_machine_that_serves_hands_over_and_then_stands_by():
     """It takes until clients reach its peer, and until no resource is left on it."""
     pair = Pair(said(), obeys=(MOVED, "node2"))
 
-    assert cluster_manager.standby(pair, "node1") >= 0
+    assert cluster_manager.ManagedMachines(pair).standby("node1").seconds >= 0
     assert [("standby", "node1")] == pair.told
 
 
@@ -183,7 +179,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     """Of one that was lost a moment ago the cluster goes on saying that it serves."""
     pair = Pair(text)
 
-    assert "node2 does not run the service" in refused(cluster_manager.standby, pair, "node1").found
+    assert "node2 does not run the service" in refused(cluster_manager.ManagedMachines(pair).standby, "node1").found
     assert [] == pair.told
 
 
@@ -192,7 +188,10 @@ def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())
     pair.states = {"node2": state}
-    errors = [refused(cluster_manager.online, pair, "node2"), refused(cluster_manager.standby, pair, "node1")]
+    errors = [
+        refused(cluster_manager.ManagedMachines(pair).online, "node2"),
+        refused(cluster_manager.ManagedMachines(pair).standby, "node1"),
+    ]
 
     assert {f"./lab {next_step} node2"} == {error.next_step for error in errors}
     assert [] == pair.told
@@ -203,16 +202,16 @@ def test_a_machine_that_does_not_serve_moves_nothing():
     gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
     pair = Pair(said(), obeys=(gone, "node1"))
 
-    assert cluster_manager.standby(pair, "node2") is None
+    assert cluster_manager.ManagedMachines(pair).standby("node2").seconds is None
 
 
 @pytest.mark.parametrize("text", [said(members=STANDBY, other=""), said(members=LOST), said(other="")])
 def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
     """A peer that is in standby, is lost, or has no disk: the service would end."""
     pair = Pair(text)
-    error = refused(cluster_manager.standby, pair, "node1")
+    error = refused(cluster_manager.ManagedMachines(pair).standby, "node1")
 
-    assert "node2 cannot take over" in error.found and "./lab ha online node2" == error.next_step
+    assert "node2 cannot take over" in error.found and "./lab online node2" == error.next_step
     assert [] == pair.told
 
 
@@ -220,27 +219,18 @@ def test_service_is_not_moved_to_old_data(refused):
     """No machine could be promoted there, and the first machine would have stopped serving."""
     pair = Pair(said())
     pair.disk = pair.disk.replace("Connected", "WFConnection").replace("/UpToDate", "/DUnknown")
-    error = refused(cluster_manager.standby, pair, "node1")
+    error = refused(cluster_manager.ManagedMachines(pair).standby, "node1")
 
     assert "node2 cannot take over: Secondary, WFConnection" in error.found
     assert [] == pair.told
 
 
-@pytest.mark.parametrize("act", [cluster_manager.standby, cluster_manager.online])
+@pytest.mark.parametrize("act", ["standby", "online"])
 def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     """With the nearest that there is."""
     pair = Pair(said())
 
-    assert "did you mean node1?" in refused(act, pair, "nod1").found
-    assert [] == pair.told
-
-
-@pytest.mark.parametrize("act", [replicated_disk.promote, replicated_disk.standby, replicated_disk.online])
-def test_nothing_is_done_behind_the_managers_back(act, refused):
-    """It would undo it, or take it for a failure."""
-    pair = Pair(said())
-
-    assert refused(act, pair, "node1").next_step.startswith("./lab ha ")
+    assert "did you mean node1?" in refused(getattr(cluster_manager.ManagedMachines(pair), act), "nod1").found
     assert [] == pair.told
 
 
@@ -249,7 +239,9 @@ def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
     pair = Pair(said())
     pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
 
-    assert "./lab drbd resolve --victim node2" == refused(replicated_disk.resolve, pair, "node1").next_step
+    kind = cluster_manager.ManagedMachines(pair)
+
+    assert "./lab rejoin node2 --discard-errant" == refused(kind.take_back, "node1", discard_errant=True).next_step
     assert [] == pair.told
 
 
@@ -257,30 +249,22 @@ def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
 def test_pacemaker_leaves_a_server_alone_that_others_restart(error, monkeypatch, refused):
     """It would treat the stop as a failure; afterwards it is in charge again, also if the server did not start."""
 
-    def serves(_lab, _node):
+    def serves(_peer):
         if error:
             raise error
 
-    monkeypatch.setattr(replicated_disk, "wait_until_serves", serves)
+    monkeypatch.setattr(drbd.Peer, "wait_until_serves", serves)
     pair = Pair(said())
     nodes = cluster_manager.ManagedMachines(pair)
-    refused(nodes.fill_redo, "node1") if error else nodes.fill_redo("node1")
+    refused(nodes.settle) if error else nodes.settle()
 
     mode = ("--name", "maintenance-mode")
     assert pair.told == [(*mode, "--update", "true"), ("fill_redo",), (*mode, "--delete")]
 
 
-def test_a_lab_without_a_manager_has_no_cluster(refused):
-    """With the command that starts one."""
-    pair = Pair(said())
-    pair.topology = type("topology", (), {"manager": ""})
-
-    assert "./lab up drbd-ha" == refused(pacemaker.cluster, pair).next_step
-
-
 def test_a_cluster_of_which_nobody_answers_says_so(refused):
     """With what each machine said."""
-    error = refused(pacemaker.cluster(Pair(None)).status)
+    error = refused(pacemaker.PacemakerCluster(Pair(None)).status)
 
     assert "node1 is gone" in error.found and "node2 is gone" in error.found
 
@@ -305,23 +289,25 @@ def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
     now = iter(range(0, 10_000, 50))
     monkeypatch.setattr(pacemaker.clock, "timer", lambda: next(now))
     monkeypatch.setattr(pacemaker.clock.time, "sleep", lambda _seconds: None)
-    error = refused(pacemaker.cluster(Pair(text, answers)).wait_until_served_by, "node2")
+    error = refused(pacemaker.PacemakerCluster(Pair(text, answers)).wait_until_served_by, "node2")
 
     assert "no progress for 180 s; last state: " in error.found and found in error.found
-    assert "node2 to run the service" == error.expected and error.next_step.startswith("./lab ha status")
+    assert "node2 to run the service" == error.expected and error.next_step.startswith("./lab status")
 
 
 # --- shown ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_shows_members_resources_and_the_way_to_the_service():
-    """And that no machine has it."""
-    text = io.StringIO()
-    output.cluster(Console(file=text, width=140), status.cluster(Pair(said(), answers="")))
+def test_the_state_of_a_machine_has_members_resources_and_failures_and_the_lab_its_service():
+    """And that no machine has the service's address."""
+    failures = '<failure op_key="mysqld_start_0" node="node2" exitstatus="error" exitreason="no disk"/>'
+    kind = cluster_manager.ManagedMachines(Pair(said(failures=failures), answers=""))
+    found = kind.state("node2", "peer")
 
-    assert "quorum: node1 online (coordinator), node2 online" in text.getvalue()
-    assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping" in text.getvalue()
-    assert f"service IP {ADDRESS} is not active on any node" in text.getvalue()
+    assert "quorum: node1 online (coordinator), node2 online" in found.says
+    assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping; failed: mysqld_start on node2: no disk" in found.says
+    assert found.details["cluster"].members["node2"].online and found.details["resource"].connection == "Connected"
+    assert f"service IP {ADDRESS} is not active on any node" == kind.service()
 
 
 # --- started again ----------------------------------------------------------------------------------------------------
@@ -368,7 +354,7 @@ def test_a_machine_that_is_never_fenced_is_not_started(monkeypatch, refused):
     machines = cluster_manager.ManagedMachines(Losing(said(members=LOST)))
     error = refused(machines.wait_until_startable, ["node2"], [].append)
 
-    assert "node2 lost" in error.found and "./lab ha status" in error.next_step
+    assert "node2 lost" in error.found and "./lab status" in error.next_step
 
 
 def test_without_a_running_machine_nothing_fences():

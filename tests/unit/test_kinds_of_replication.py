@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from replication_lab import replication as redundancy
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.succession import TakenOut
 from replication_lab.replication import drbd as machines
+from replication_lab.replication import drbd_roles, pacemaker, source_replica
 from replication_lab.replication import galera as cluster
 from replication_lab.replication import kind as nodes
-from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
 from replication_lab.world.machines import drbd
@@ -215,24 +216,24 @@ def test_a_machine_whose_command_has_ended_is_asked_by_a_new_one(monkeypatch):
 def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     """A standby of its peer decides which machine serves first; after that the manager is waited for."""
     told = []
-    monkeypatch.setattr(pacemaker, "standby", lambda _, name: told.append(("standby", name)))
-    monkeypatch.setattr(pacemaker, "online", lambda _, name: told.append(("online", name)))
-    monkeypatch.setattr(pacemaker, "wait_until_whole", lambda _: told.append("whole"))
+    monkeypatch.setattr(drbd_roles, "_after_dialling", lambda *_: {})
     monkeypatch.setattr(
         PacemakerCluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )
     lab: Any = Lab("drbd-ha")
     lab.state_of = lambda name: ("exited", 1) if name == "node1" else ("running", 0)
     lab.start_again = lambda name: told.append(("start", name))
-    kind = pacemaker.ManagedMachines(lab)
+    kind: Any = pacemaker.ManagedMachines(lab)
 
-    kind.let_serve("node2")
-    kind.let_serve("node1")
-    kind.promote("node2")
-    kind.rejoin()
+    kind.wait_until_startable = lambda *_: None
+    kind.standby = lambda name: told.append(("standby", name)) or TakenOut(name, 1.0)
+    kind.online = lambda name, _tell=None: told.append(("online", name))
+    assert kind.take_over("node2").replaced == kind.take_over("node1").replaced == []
+    for name in kind.take_over_after_loss("node2").replaced:
+        kind.take_back(name, discard_errant=True)
 
     either, moved = ("served by", "node1", "node2"), [("standby", "node2"), ("online", "node2"), ("served by", "node1")]
-    assert told == [either, either, *moved, ("served by", "node2"), ("start", "node1"), "whole"]
+    assert told == [either, either, *moved, ("served by", "node2"), ("start", "node1"), ("online", "node1")]
 
 
 def test_a_frozen_node_is_not_waited_for(monkeypatch):
@@ -255,11 +256,9 @@ def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
     """In the words of lab status."""
     kind = pair(replication=ReplicaStatus(False, True, "toxiproxy", 21002, "", None))
 
-    assert kind.describe("replica", "replica")[0] == "does not replicate: stopped from toxiproxy:21002, lag unknown"
-    assert kind.describe("source", "source")[0] == "semi-sync off"
-    assert (
-        pair("semisync", WAITING).describe("source", "source")[0].startswith("semi-sync ON, AFTER_SYNC, 1 replica(s)")
-    )
+    assert kind.state("replica", "replica").says == "does not replicate: stopped from toxiproxy:21002, lag unknown"
+    assert kind.state("source", "source").says == "semi-sync off"
+    assert pair("semisync", WAITING).state("source", "source").says.startswith("semi-sync ON, AFTER_SYNC, 1 replica(s)")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +270,7 @@ def test_a_replica_says_how_many_transactions_it_is_behind(written, applied, sai
     kind = pair(transactions=applied)
     kind.lab.servers["source"].says["transactions"] = written
 
-    assert kind.describe("replica", "replica")[0] == f"replicates from toxiproxy:21002, {said}"
+    assert kind.state("replica", "replica").says == f"replicates from toxiproxy:21002, {said}"
 
 
 class Optioned(LabOfNames):

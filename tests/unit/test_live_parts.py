@@ -21,6 +21,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
+from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.live.view import ActOnNode
 from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
@@ -79,7 +80,7 @@ def test_only_what_is_possible_is_offered(topology, state, role, writes_here, po
 def acted(lab, monkeypatch, action, view=None, read_only="OFF", act=None, lost=""):
     """Return a node's control after an action on a kind whose nodes answer so."""
     kind = replication.of(lab)
-    monkeypatch.setattr(type(kind), "take_over", lambda *_: lost)
+    monkeypatch.setattr(type(kind), "take_over", lambda *_: TakenOver("source", "replica", lacks=lost))
     monkeypatch.setattr(type(kind), "take_back", lambda *_: None)
     monkeypatch.setattr(type(kind), "view", lambda *_: view)
     monkeypatch.setattr(lab.servers["replica"], "settings", lambda *_: {"read_only": read_only})

@@ -215,11 +215,12 @@ def test_in_a_drill_all_rows_come_from_the_new_source_at_the_end(lab):
     """Clients write there; where no node answers, they write where the topology says."""
     kind = Followers(lab)
     lab.nodes["source"].silent = True
-    assert kind.promote("near") == ""
+    done = kind.take_over_after_loss("near")
     lab.nodes["source"].silent = False
-    kind.rejoin()
+    kind.take_back("source", discard_errant=True)
 
     assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+    assert (done.lacks, done.replaced) == ("", ["source"])
     assert failover.sources(lab) == {"source": "near", "far": "near"} and kind.written_at() == "near"
     for node in lab.nodes.values():
         node.silent = True
@@ -232,10 +233,12 @@ def test_in_a_drill_a_replica_that_is_ahead_is_taken_back_like_the_old_source(la
     monkeypatch.setattr(failover, "clone", lambda source, target: f"as {source.name}")
     kind = Followers(lab)
     lab.nodes["source"].silent, lab.nodes["far"].has = True, "0-1-11"
-    assert "far has 1 transaction" in kind.promote("near")
+    done = kind.take_over_after_loss("near")
+    assert "far has 1 transaction" in done.lacks and done.replaced == ["source", "far"]
     lab.nodes["source"].silent = False
     assert "far" not in failover.sources(lab)
-    kind.rejoin()
+    for name in done.replaced:
+        kind.take_back(name, discard_errant=True)
 
     assert kind.holders() == {"source": "near", "far": "near", "near": ""}
     assert failover.sources(lab) == {"source": "near", "far": "near"}

@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from replication_lab import experiments, replication
 from replication_lab.lab import up
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import parse_topology
-from replication_lab.replication import abilities, pacemaker
+from replication_lab.replication import pacemaker
 from replication_lab.replication.galera import GaleraCluster
-from replication_lab.replication.kind import KINDS, register
+from replication_lab.replication.kind import KINDS, Nodes, register
+from replication_lab.replication.role_changes import ChangesRoles
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
 from replication_lab.world.machines import vm
@@ -77,26 +79,61 @@ def test_a_kind_says_which_images_it_needs():
     assert list(pacemaker.ManagedMachines.images) == ["vm", "spindle", "arbiter", "load"]
 
 
+FOLLOWING = {"async", "chain", "fanout", "raid", "semisync", "semisync-3"}
+
+
 @pytest.mark.parametrize(
     ("ability", "able"),
     [
-        (abilities.RunsMachines, {"drbd", "drbd-ha"}),
-        (abilities.Promotes, {"async", "chain", "fanout", "raid", "semisync", "semisync-3", "drbd", "drbd-ha"}),
-        (abilities.ChoosesServer, {"drbd-ha", "group"}),
-        (abilities.TakesOptions, {"drbd", "drbd-ha"}),
-        (abilities.ComparesDisks, {"drbd", "drbd-ha"}),
-        (abilities.ReportsReturns, {"galera", "galera-2", "group"}),
-        (
-            abilities.CountsEvents,
-            {"async", "chain", "fanout", "raid", "semisync", "semisync-3", "galera", "galera-2"},
-        ),
+        ("machines", {"drbd", "drbd-ha"}),
+        ("disks", {"drbd", "drbd-ha"}),
+        ("optioned", {"drbd", "drbd-ha"}),
+        ("compared", {"drbd", "drbd-ha"}),
+        ("returned", {"galera", "galera-2", "group"}),
+        ("counted", {*FOLLOWING, "galera", "galera-2"}),
     ],
 )
 def test_a_kind_has_only_what_it_can_do(ability, able):
-    """A single server and a cluster promote nothing, and only two machines have disks to compare."""
+    """Only two machines have disks to compare, and only they take options of the replication."""
     kinds = {name: replication.kind_of(catalogue.topology(name)) for name in catalogue.topologies()}
 
-    assert {name for name, kind in kinds.items() if issubclass(kind, ability)} == able
+    assert {name for name, kind in kinds.items() if getattr(kind, ability) is not getattr(Nodes, ability)} == able
+
+
+def test_a_kind_says_what_it_is_before_a_lab_is_up():
+    """For the settings of a question, the storage of a lab and the options of a drill."""
+    kinds = {name: replication.kind_of(catalogue.topology(name)) for name in catalogue.topologies()}
+
+    assert {name for name, kind in kinds.items() if kind.follows_a_source} == FOLLOWING
+    assert {name for name, kind in kinds.items() if kind.in_machines} == {"drbd", "drbd-ha"}
+    assert {name for name, kind in kinds.items() if kind.protocols and kind.options} == {"drbd", "drbd-ha"}
+
+
+CHANGES = {"failover": "take_over", "rejoin": "take_back", "standby": "standby", "online": "online"}
+
+
+@pytest.mark.parametrize("name", catalogue.topologies())
+@pytest.mark.parametrize("command", CHANGES)
+def test_every_kind_changes_roles_or_says_why_not(name, command, refused):
+    """By the same five methods; what a kind does not do is refused in words, with what to type instead."""
+    kind = replication.kind_of(catalogue.topology(name))
+    method, node = CHANGES[command], catalogue.topology(name).source.name
+    does = getattr(kind, method) is not getattr(ChangesRoles, method)
+
+    assert does != (command in kind.refuses)
+    if not does:
+        lab: Any = SimpleNamespace(name=f"lab-{name}", topology=catalogue.topology(name))
+        error = refused(getattr(kind(lab), method), node)
+        assert f"`lab {command}`: " in error.found and error.next_step.startswith("./lab ")
+        assert "{" not in error.next_step
+
+
+def test_a_single_server_and_a_cluster_that_is_written_everywhere_have_no_other_node_to_promote():
+    """All others have one; a group and a cluster manager choose it by themselves."""
+    kinds = {name: replication.kind_of(catalogue.topology(name)) for name in catalogue.topologies()}
+
+    assert {name for name, kind in kinds.items() if not kind.can_take_over()} == {"single", "galera", "galera-2"}
+    assert {name for name, kind in kinds.items() if kind.elects} == {"drbd-ha", "group"}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.__name__)

@@ -254,10 +254,13 @@ def test_features_are_read_from_the_running_server(running, features):
 
 
 @pytest.mark.parametrize(
-    ("topology", "adds"), [("drbd", {"drbd"}), ("drbd-ha", {"drbd"}), ("semisync", set()), ("async", set())]
+    ("topology", "adds"), [("drbd", {"drbd"}), ("drbd-ha", {"drbd"}), ("semisync", set()), ("async", {"async"})]
 )
 def test_a_topology_adds_only_the_feature_that_its_servers_cannot_report(monkeypatch, topology, adds):
-    """A replicated disk is below the server. A plugin that is not loaded is no feature, whatever the topology needs."""
+    """A replicated disk is below the server, and every server can be a replica.
+
+    A plugin that is not loaded is no feature, whatever the topology needs.
+    """
     made = lab.Lab("lab-x", catalogue.topology(topology), "mariadb", {})
     monkeypatch.setattr(lab, "features_of", lambda _server: frozenset({"gtid"}))
     monkeypatch.setattr(

@@ -172,7 +172,8 @@ class Clustered(LabOfNames):
 
 def test_a_nodes_view_names_whom_it_sees():
     """By the lab's names where an address is known, with what it counted."""
-    said, cluster = replication.of(Clustered(Member())).describe("node1", "member")
+    found = replication.of(Clustered(Member())).state("node1", "member")
+    said, cluster = found.says, found.sees
 
     assert cluster == ["10.0.0.9", "node1"]
     assert said.startswith(
@@ -183,7 +184,7 @@ def test_a_nodes_view_names_whom_it_sees():
 def test_a_node_without_a_majority_says_that_it_refuses():
     """Primary or not is what matters to a writer."""
     alone = Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",)))
-    said, _ = replication.of(alone).describe("node1", "member")
+    said = replication.of(alone).state("node1", "member").says
 
     assert "non-Primary: refuses statements, sees node1" in said
 

@@ -150,12 +150,8 @@ def let_be_found(monkeypatch, **of_lab):
     [
         "failover replica",
         "rejoin replica",
-        "drbd promote node1",
-        "drbd standby node1",
-        "drbd online node1",
-        "drbd resolve --victim node1",
-        "ha standby node1",
-        "ha online node1",
+        "standby replica",
+        "online replica",
         *(f"{verb} replica" for verb in nodes.VERBS),
         "toxic source-replica 40ms",
         "toxic source-replica=none replica-source=1ms",
@@ -188,7 +184,7 @@ def test_a_command_that_only_looks_is_not_refused(other, lab, monkeypatch, comma
     assert lab(*command.split(), "--lab", "lab-x", "--json") == (0, "[]\n", "")
 
 
-@pytest.mark.parametrize("command", ["failover replica", "rejoin replica", "drbd promote node1", "ha online node1"])
+@pytest.mark.parametrize("command", ["failover replica", "rejoin replica", "standby replica", "online replica"])
 @pytest.mark.parametrize(
     ("owner", "found"),
     [(mark, "lab-x is in use by another lab command"), (lambda: dead(user="4711"), "lab-x is a lab of user 4711")],

@@ -11,7 +11,6 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.evidence import DrillsOpening
 from replication_lab.model.lab.attachment import AttachedLink
-from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set
 from replication_lab.runner.application import Probe
@@ -61,7 +60,7 @@ def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, st
     kind, writer = replication.kind_of(lab.topology), replication.of(lab).written_at()
     if applies == "node":
         # Where the servers choose the one that takes writes, clients have to try all.
-        nodes = lab.attached.nodes if issubclass(kind, ChoosesServer) else [writer]
+        nodes = lab.attached.nodes if kind.elects else [writer]
         common = {"writer": writer, "clients": _clients(nodes), "killed": f"{kind.killed_seconds:g}"}
         for node in lab.attached.nodes:
             yield node, {"node": node, **common}
@@ -164,8 +163,8 @@ def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: T
         with own_schema(writer):
             evidence = run_drill(lab, DrillRequest(drill, seed, probe=probe), ledger(journal.folder, drill.name), tell)
             journal.write(evidence)
-            if isinstance(kind, ChoosesServer) and not evidence.doubts:
-                kind.let_serve(writer.name)
+            if kind.elects and not evidence.doubts:
+                kind.take_over(writer.name)
     except LabError as error:
         if evidence is None:
             raise

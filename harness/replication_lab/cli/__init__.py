@@ -74,10 +74,12 @@ COMMANDS = {
         "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier or none.",
     },
     "failover": {
-        "failover": "Promote a replica to source, fence the old source, and repoint the other replicas.",
-        "rejoin": "Attach a node, such as a former source, as a replica; list its errant transactions.",
-        "drbd": "Manage the DRBD resource of two machines: status, promote, standby, online, resolve, verify.",
-        "ha": "Manage the Pacemaker cluster of two machines: status, standby, online.",
+        "failover": "Let NODE accept writes in place of the source, primary or machine that did.",
+        "rejoin": "Take NODE back after another node took over, such as a former source; list its errant transactions.",
+        "standby": "Take a machine with a replicated disk out of service; its peer takes over and writes to its own "
+        "disk only.",
+        "online": "Take a machine back into service after a standby or a disk failure, and wait until both disks are "
+        "in sync.",
     },
     "ask": {
         "ask": "Measure what settings or topologies change, and print each effect with its 95 % interval.",
@@ -109,7 +111,7 @@ STARTING_LABS = ("up", "ask", "run", "drill")
 # Commands that change a running lab and do not undo it when they are interrupted.
 CHANGING = {
     *("stop", "kill", "pause", "start", "resume", "toxic"),
-    *("failover", "rejoin", "drbd", "ha", "disk", "down", "clean"),
+    *("failover", "rejoin", "standby", "online", "disk", "down", "clean"),
 }
 
 # The headings of `lab --help`, each with the modules whose commands it lists.
@@ -158,6 +160,14 @@ class Deferred(click.Command):
 
 class Sections(click.Group):
     """A group whose help lists its commands under headings."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Return a command; also one of an earlier release, which only says what replaced it and is not listed."""
+        if found := super().get_command(context, name):
+            return found
+        from replication_lab.cli import renamed
+
+        return renamed.command(name)
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section, in the order of COMMANDS; all sections have the same column."""

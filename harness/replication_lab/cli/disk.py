@@ -63,11 +63,12 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 def disk_check(node: str, name: str | None, json_: bool) -> None:
     """Measure each disk by direct I/O, and read every file of the node's data.
 
-    Exit with status 3 if a check fails.
+    Where the disk is replicated, compare both copies block by block while they are in use. Exit with status 3 if a
+    check fails.
 
     Example: lab disk check replica
     """
-    proofs = disks.check(project.find(name), node)
+    proofs = disks.check(project.find(name), node, tell)
     print_json(proofs) if json_ else output.proofs(out, proofs)
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 

@@ -10,10 +10,11 @@ from rich.tree import Tree
 
 from replication_lab import replication
 from replication_lab.lab.nodes import WAY_BACK
-from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
+from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.condition import FORMS
 from replication_lab.model.lab.server_name import VENDORS
+from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.bottleneck import Diagnosis, NodeSample
@@ -21,8 +22,6 @@ from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
-    from replication_lab.replication.failover import Promoted, Rejoined
-    from replication_lab.world.machines.drbd import ResourceStatus
 
 CONNECT = """
 {name} is up.
@@ -34,7 +33,7 @@ CONNECT = """
 {links}  measure   ./lab {measure}
   stop      ./lab down --lab {name}
 """
-SERVICE = "  service   ./lab ha status; to move it: ./lab ha standby node1\n"
+SERVICE = "  service   ./lab status; to move it: {}\n"
 BREAK = "  inject    ./lab toxic {link} wan-200ms      to undo: ./lab toxic {link} {toxic}\n"
 
 
@@ -43,7 +42,8 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
     )
-    node = replication.of(lab).written_at()
+    kind = replication.of(lab)
+    node = kind.written_at()
     user, password = lab.application(node)
     text = CONNECT.format(
         name=lab.name,
@@ -52,7 +52,7 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
         password=password,
         node=node,
         measure=_measure(lab.topology),
-        service=SERVICE if lab.topology.manager else "",
+        service=SERVICE.format(kind.moves_service) if kind.moves_service else "",
         links="".join(
             BREAK.format(link=each.name, toxic=toxics.get(each.name, "none")) for each in lab.topology.links[:1]
         ),
@@ -92,34 +92,6 @@ def disks(out: Console, found: Iterable[DiskView]) -> None:
     out.print(table)
 
 
-def resource(out: Console, found: dict[str, "ResourceStatus | None"]) -> None:
-    """Print a line for each machine, and how to end a split brain."""
-    for node, status in found.items():
-        out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
-    if any(status and status.split_brain for status in found.values()):
-        from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE
-
-        out.print(
-            "split brain: both machines were primary and wrote. "
-            f"To discard the changes of one machine: {HOW_TO_RESOLVE}"
-        )
-
-
-def cluster(out: Console, found: ClusterView) -> None:
-    """Print the cluster's members, what each runs, where clients find the service, and what failed."""
-    out.print(found.status.who(), markup=False)
-    for node in found.status.members:
-        out.print(found.status.runs(node), markup=False)
-    out.print(
-        f"service IP {found.address} is on {found.leads_to}"
-        if found.leads_to
-        else f"service IP {found.address} is not active on any node",
-        markup=False,
-    )
-    for failure in found.status.failures:
-        out.print(f"failed: {failure}", markup=False)
-
-
 def proofs(out: Console, found: Iterable[Proof]) -> None:
     for proof in found:
         out.print(f"{'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}", markup=False)
@@ -142,9 +114,12 @@ def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
         out.print(f"  {line}", markup=False)
 
 
-def promoted(out: Console, done: "Promoted") -> None:
-    out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
-    out.print(f"  fence: {done.fenced}", markup=False)
+def promoted(out: Console, done: TakenOver) -> None:
+    if done.fenced:
+        out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
+        out.print(f"  fence: {done.fenced}", markup=False)
+    else:
+        out.print(f"{done.source} accepts writes{f' after {done.seconds:.1f} s' if done.seconds is not None else ''}")
     if done.repointed:
         out.print(f"  repointed: {', '.join(done.repointed)}")
     if done.lacks:
@@ -155,11 +130,17 @@ def promoted(out: Console, done: "Promoted") -> None:
     for name, why in done.left.items():
         out.print(f"  {name} was not repointed: {why}", markup=False)
         out.print(f"    once it is repaired: ./lab rejoin {name}")
-    out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
+    if done.replaced:
+        out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
 
-def rejoined(out: Console, done: "Rejoined") -> None:
-    out.print(f"{done.node} replicates from {done.source}")
+def rejoined(out: Console, done: TakenBack) -> None:
+    if done.state:
+        out.print(f"{done.node}: {done.state}", markup=False)
+    elif done.seconds is not None:
+        out.print(f"{done.node} is online and in sync after {done.seconds:.1f} s")
+    else:
+        out.print(f"{done.node} replicates from {done.source}")
     if done.discarded:
         out.print(f"  discarded: {done.discarded}")
 
@@ -195,6 +176,8 @@ def tree(out: Console, lab: LabView) -> None:
             _grow(root, node, nodes, lab.links)
     for setting in lab.settings:
         root.add(f"{plain(setting.what)}  {_in_force(setting)}")
+    if lab.service:
+        root.add(plain(lab.service))
     for warning in lab.warnings:
         root.add(f"[red]{plain(warning)}[/]")
     out.print(root)
@@ -265,6 +248,8 @@ def status(out: Console, labs: list[LabView]) -> None:
             table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link) + _use(link))
         for setting in lab.settings:
             table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
+        if lab.service:
+            table.add_row(lab.name, "", "service", "", plain(lab.service))
         for warning in lab.warnings:
             table.add_row(lab.name, "", "[red]warning[/]", "", plain(warning))
     out.print(table)

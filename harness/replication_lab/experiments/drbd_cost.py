@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from replication_lab import replication
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
@@ -14,7 +15,6 @@ from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
@@ -74,7 +74,7 @@ def workload(_case: Case, preset: Preset) -> SysbenchOltp:
 
 def prepare(lab: Lab) -> None:
     """Fill a redo log as on a server that has run for a while, set variables, remove the disks' limits."""
-    replicated_disk.fill_redo(lab, NODE)
+    replication.of(lab).settle()
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)

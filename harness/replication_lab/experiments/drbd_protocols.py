@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from replication_lab import replication
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
@@ -11,7 +12,6 @@ from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Case, Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.model.lab.disk import Limits
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
@@ -47,7 +47,7 @@ def workload(_case: Case, preset: Preset) -> SequentialInserts:
 
 def prepare(lab: Lab) -> None:
     """Fill a redo log as on a server that has run for a while, create the table, remove the disks' limits."""
-    replicated_disk.fill_redo(lab, NODE)
+    replication.of(lab).settle()
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)

@@ -2,11 +2,10 @@
 
 from replication_lab import replication
 from replication_lab.model.drill.fault import Need
-from replication_lab.replication.drbd import Machines
 
 REPLICATED_DISK = Need(
     "machines with a replicated disk",
-    lambda topology, _: issubclass(replication.kind_of(topology), Machines),
+    lambda topology, _: bool(replication.kind_of(topology).protocols),
     "{fault} in {topology}",
     "a topology of drbd",
 )

@@ -9,7 +9,6 @@ from replication_lab.faults.fault import register
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Need, Setting
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -17,7 +16,7 @@ from replication_lab.world.docker.lab import Lab
 PATIENCE_SECONDS, TOLERANCE_SECONDS = 20, 2
 OWN_CONTAINER = Need(
     "nodes in containers",
-    lambda topology, _: not issubclass(replication.kind_of(topology), RunsMachines),
+    lambda topology, _: not replication.kind_of(topology).in_machines,
     "the clock of a virtual machine",
     "a server that runs in a container",
 )

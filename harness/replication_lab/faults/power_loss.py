@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from replication_lab import replication
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
 from replication_lab.faults.fault import register
 from replication_lab.faults.kill import Kill
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, UNMANAGED
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines import drbd
 
@@ -55,4 +55,4 @@ class PowerCut(Kill):
         # Unless another machine was promoted during the fault.
         if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
             drbd.wait_until_whole(self.lab)
-            replicated_disk.promote(self.lab, self._primary)
+            replication.of(self.lab).take_over(self._primary)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from replication_lab import replication
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
 from replication_lab.faults.fault import register
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, UNMANAGED
-from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines import drbd
@@ -40,7 +40,7 @@ class SplitBrain(OnNodes):
             link.cut()
         clock.wait_until(self._is_alone, f"{self.victim.node} to lose its connection to the primary", NOTICED_SECONDS)
         self.victim.tell("promote")
-        replicated_disk.wait_until_serves(self.lab, self.victim.node)
+        self.victim.wait_until_serves()
 
     def _is_alone(self) -> bool:
         return self.victim.status().peer_role != drbd.PRIMARY
@@ -64,7 +64,7 @@ class SplitBrain(OnNodes):
             return
         clock.wait_until(self._is_detected, "the split brain to be detected", MET_SECONDS)
         self._detected = True
-        replicated_disk.resolve(self.lab, self.victim.node)
+        replication.of(self.lab).take_back(self.victim.node, discard_errant=True)
 
     def _is_detected(self) -> bool:
         return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())

@@ -9,9 +9,10 @@ import msgspec
 from replication_lab import replication
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
-from replication_lab.replication.abilities import RunsMachines
+from replication_lab.replication.role_changes import quiet
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
@@ -31,8 +32,17 @@ def prove(lab: Lab) -> list[Proof]:
     return [proof for array, limits in zip(found, kept, strict=True) for proof in (_mounted(array), *limits)]
 
 
-def check(lab: Lab, node: str) -> list[Proof]:
-    """Prove that a node's data are on its array and can be read, and that each disk keeps its current limits."""
+def check(lab: Lab, node: str, tell: Tell = quiet) -> list[Proof]:
+    """Prove that a node's data are on its array and can be read, and that each disk keeps its current limits.
+
+    Where disks are replicated, prove that both have the same blocks; `tell` gets the progress.
+    """
+    kind = replication.of(lab)
+    if kind.in_machines:
+        lab.topology.node(node)
+        differing = kind.compared(tell)["differing_kib"]
+        repair = f"; to copy the primary's blocks to its peer: {kind.after_disk_healed('PEER')}" if differing else ""
+        return [Proof("all blocks of both disks are equal", f"{differing} KiB differ{repair}", not differing)]
     array = array_of(lab, node)
     lost = array.unreadable()
     readable = Proof(
@@ -60,7 +70,7 @@ def kept_limits(array: Array) -> list[Proof]:
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
     """Return a disk of an array, or one under replication."""
     kind = replication.of(lab)
-    if not isinstance(kind, RunsMachines):
+    if not kind.in_machines:
         return arrays.array(lab, node).disk(disk)
     own = kind.disks(lab.topology.node(node).name)
     if disk not in own:
@@ -84,7 +94,7 @@ def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Lim
 
 def array_of(lab: Lab, node: str) -> Array:
     """Return the array under a node's data; LabError if its disk belongs to replication, or if it has none."""
-    if issubclass(replication.kind_of(lab.topology), RunsMachines):
+    if replication.kind_of(lab.topology).in_machines:
         raise LabError(
             f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}, not part of an array",
             "a disk of a RAID array",
@@ -153,6 +163,6 @@ def heal(lab: Lab, node: str, disk: str) -> None:
 def by_node(lab: Lab) -> dict[str, dict[str, Spindle]]:
     """Return the emulated disks by node and name, of the nodes that have any."""
     kind = replication.of(lab)
-    if isinstance(kind, RunsMachines):
+    if kind.in_machines:
         return {name: kind.disks(name) for name in kind.names}
     return {name: dict(array.disks) for name, array in arrays.arrays(lab).items()}

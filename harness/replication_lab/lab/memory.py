@@ -6,7 +6,6 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import host
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import machine
@@ -37,6 +36,6 @@ def check(labs: Sequence[tuple[Topology, Mapping[str, Storage]]]) -> None:
 
 def _machines(topology: Topology, storage: Mapping[str, Storage]) -> int:
     """Return how many of a lab's nodes are virtual machines."""
-    if issubclass(replication.kind_of(topology), RunsMachines):
+    if replication.kind_of(topology).in_machines:
         return len(topology.nodes)
     return sum(each.backend == overlay.MACHINE for each in storage.values())

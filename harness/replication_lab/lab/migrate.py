@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from replication_lab import replication
 from replication_lab.lab import disks
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
@@ -23,6 +24,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.server import Server
 
 IN_SYNC_SECONDS = 1800
 # As a share of an array's size; file systems keep some for themselves.
@@ -88,7 +90,7 @@ def _refuse_loss(lab: Lab, node: str) -> None:
     """
     if lab.node(node).state()[0] != "running":
         return
-    left, source = received.backlog(lab, node), lab.topology.source.name
+    left, source = received.backlog(lab, node), replication.of(lab).source_of(node)
     if left and not received.comes_again(lab, source, node):
         raise LabError(
             f"{node}: {left}",
@@ -123,8 +125,9 @@ def _plan(lab: Lab, node: str, storage: Storage) -> Migration:
 
 def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
     """Save and return a plan; LabError, and nothing done, if the node or the disks do not suit."""
-    if lab.topology.node(node).role != "replica":
-        replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
+    roles, _ = replication.of(lab).arrangement()
+    if roles[lab.topology.node(node).name] != "replica":
+        replicas = [name for name, role in roles.items() if role == "replica"]
         raise LabError(
             f"{node} is not a leaf replica",
             f"one of {', '.join(replicas)}",
@@ -155,10 +158,8 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
             f"{node} cannot move to or from storage in a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
-    replication = Replica(lab.node(node).server()).status()
-    plan = Migration(
-        node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None
-    )
+    before = Replica(lab.node(node).server()).status()
+    plan = Migration(node, placed, described(old.storage if old else None), before.lag_seconds if before else None)
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
 
@@ -232,8 +233,7 @@ class Steps:
         server = self.migrated.server()
         lag_at_start = self._lag()
         with self._step("wait until in sync"):
-            source = self.lab.node(self.lab.topology.source.name).server()
-            Replica(server).wait_for(BinaryLog(source).position(), IN_SYNC_SECONDS)
+            Replica(server).wait_for(BinaryLog(self._source()).position(), IN_SYNC_SECONDS)
         tables = self._compared()
         with self._step("remove the old data"):
             self._forget_old()
@@ -276,13 +276,16 @@ class Steps:
         self.lab.refresh()
         self.replica.start()
 
+    def _source(self) -> Server:
+        return self.lab.node(replication.of(self.lab).source_of(self.node)).server()
+
     def _lag(self) -> int | None:
         found = self.replica.status()
         return found.lag_seconds if found else None
 
     def _compared(self) -> int:
         """Compare each table's checksum with the source's; return the number of tables, LabError if one differs."""
-        source, copy = self.lab.node(self.lab.topology.source.name).server(), self.migrated.server()
+        source, copy = self._source(), self.migrated.server()
         tables = source.tables("lab")
         for table in tables:
             _compare(source, copy, table)

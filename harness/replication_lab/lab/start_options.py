@@ -12,7 +12,6 @@ from replication_lab.model.lab import mysql_errors
 from replication_lab.model.lab.option_file import Option, StartOptions, last_errors, options_of, unknown_in
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
@@ -83,7 +82,7 @@ def start_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
 def refuse_unable(topology: Topology, storage: Mapping[str, Storage]) -> None:
     """Raise LabError for a lab whose servers run in virtual machines, where a restart is one of the machine."""
     machines = [node for node, each in storage.items() if each.backend == overlay.MACHINE]
-    if issubclass(replication.kind_of(topology), RunsMachines):
+    if replication.kind_of(topology).in_machines:
         machines = [node.name for node in topology.nodes]
     if machines:
         raise LabError(

@@ -1,7 +1,9 @@
 """The state of a lab as data, for the output of `lab status` and `lab show` and their --json."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +16,6 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.condition import condition_of_body
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
@@ -22,15 +23,16 @@ from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.machines import drbd, pacemaker
-from replication_lab.world.machines.drbd import ResourceStatus
 from replication_lab.world.packets.link import RunningLink
+
+Answer = TypeVar("Answer")
 
 
 class NodeView(msgspec.Struct, frozen=True):
     """A node: its address, its container's state and health, its server's state of replication.
 
-    `cluster` lists the nodes that a Galera node sees in its cluster; it is empty elsewhere.
+    `cluster` lists the nodes that a member sees in its cluster; it is empty elsewhere. `details` is the same state as
+    data: the `resource` of a machine with a replicated disk, and the `cluster` as the machine sees it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class NodeView(msgspec.Struct, frozen=True):
     health: str
     replication: str
     cluster: list[str] = []
+    details: dict[str, Any] = {}
 
 
 class LinkView(msgspec.Struct, frozen=True):
@@ -63,7 +66,7 @@ class LabView(msgspec.Struct, frozen=True):
     """A lab, with the proofs from its start (empty if it was not proved), and the connections of the running nodes.
 
     `settings` are the options that the user gave at its start: whether each is in force now. `warnings` are what no
-    node's own state shows.
+    node's own state shows. `service` is where the service is, if it has an address of its own.
     """
 
     name: str
@@ -77,6 +80,7 @@ class LabView(msgspec.Struct, frozen=True):
     machines: str = ""
     connections: list[NodeAddress] = []
     warnings: list[str] = []
+    service: str = ""
 
 
 class DiskView(msgspec.Struct, frozen=True):
@@ -92,14 +96,6 @@ class DiskView(msgspec.Struct, frozen=True):
     writes: int
     flushes: int
     errors: int
-
-
-class ClusterView(msgspec.Struct, frozen=True):
-    """A cluster of machines: the service's address, the machine that answers there, and the view of one machine."""
-
-    address: str
-    leads_to: str
-    status: pacemaker.ClusterStatus
 
 
 class EngineView(msgspec.Struct, frozen=True):
@@ -164,7 +160,7 @@ def _image(name: str, engine: catalogue.Engine) -> str:
 def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
     """Return the disks of some nodes, or of all that have any."""
     kind = replication.of(lab)
-    if isinstance(kind, RunsMachines):
+    if kind.in_machines:
         launchers = kind.machines()
         return [
             _disk(node, (lab.topology.replication, launchers[node]), name, spindle)
@@ -196,19 +192,6 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
     )
 
 
-def resource(lab: Lab) -> dict[str, ResourceStatus | None]:
-    """Return the replicated disk as each of its machines sees it; None if one does not answer."""
-    return {node: peer.answer() for node, peer in drbd.peers(lab).items()}
-
-
-def cluster(lab: Lab, node: str = "") -> ClusterView:
-    """Return the cluster as a machine sees it, or the first one that answers."""
-    if node:
-        lab.topology.node(node)
-    found = pacemaker.cluster(lab)
-    return ClusterView(found.address(), found.server(), found.status(node))
-
-
 def view(lab: Lab) -> LabView:
     """Return the state of a lab; what does not answer is shown as such, never an error."""
     state, kind = lab.state(), replication.of(lab)
@@ -221,14 +204,15 @@ def view(lab: Lab) -> LabView:
             name=lab.name,
             topology=lab.topology.name,
             engine=lab.engine,
-            version=_version(kind),
+            version=_unless_silent(lambda: kind.server(kind.written_at()).version(), "does not answer"),
             nodes=[*_applications(lab), *nodes],
             links=list(links),
             proofs=state.proofs if state else [],
             settings=start_options.current(lab),
             machines=_machines(kind),
             connections=connections(lab),
-            warnings=_warnings(kind),
+            warnings=_unless_silent(kind.warnings, []),
+            service=_unless_silent(kind.service, ""),
         )
 
 
@@ -237,21 +221,16 @@ def client(lab: Lab, node: str) -> list[str]:
     return replication.of(lab).client(lab.topology.node(node).name)
 
 
-def _version(kind: Nodes) -> str:
+def _unless_silent(ask: Callable[[], Answer], silent: Answer) -> Answer:
+    """Return an answer, or `silent` if there is none."""
     with suppress(LabError):
-        return kind.server(kind.written_at()).version()
-    return "does not answer"
-
-
-def _warnings(kind: Nodes) -> list[str]:
-    with suppress(LabError):
-        return kind.separate_histories(small=True)
-    return []
+        return ask()
+    return silent
 
 
 def _machines(kind: Nodes) -> str:
     """Return the launcher of a lab's virtual machines, and their disks' costs; an empty string if there are none."""
-    if not isinstance(kind, RunsMachines):
+    if not kind.in_machines:
         return ""
     with suppress(LabError):
         node, launcher = next(iter(kind.machines().items()))
@@ -268,9 +247,9 @@ def _node(kind: Nodes, name: str, role: str) -> NodeView:
     health = container.attrs["State"].get("Health", {}).get("Status", "")
     try:
         host, port = lab.node(name).published(3306)
-        said, cluster = kind.describe(name, role)
-        said = "; ".join(filter(None, (said, _storage(lab, name))))
-        return NodeView(name, role, f"{host}:{port}", container.status, health, said, cluster)
+        found = kind.state(name, role)
+        said = "; ".join(filter(None, (found.says, _storage(lab, name))))
+        return NodeView(name, role, f"{host}:{port}", container.status, health, said, found.sees, found.details)
     except LabError as error:
         array = arrays.arrays(lab).get(name)
         said = "; ".join(filter(None, (lab.node(name).failed_check() or error.found, full(array) if array else "")))

@@ -22,7 +22,6 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, clock, host, lock, owners, signals
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import attachments, images, leftovers, project, servers
@@ -140,7 +139,7 @@ def storage_of(
     """
     found = catalogue.topology(topology)
     asked = [*(["--storage"] if texts else []), *given]
-    if asked and issubclass(replication.kind_of(found), RunsMachines):
+    if asked and replication.kind_of(found).in_machines:
         raise LabError(
             f"{', '.join(asked)} for {topology}, whose virtual machines have their own disk",
             "another topology; here LAB_DISK_SIZE sets the size, and `lab disk limit` the limits once the lab is up",
@@ -169,7 +168,7 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
 
 def launcher_of(topology: Topology) -> str:
     """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
-    if not issubclass(replication.kind_of(topology), RunsMachines):
+    if not replication.kind_of(topology).in_machines:
         return ""
     memory.check([(topology, {})])
     return vm.launcher().name

@@ -15,7 +15,6 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.live.view import ActOnNode
 from replication_lab.replication import received
-from replication_lab.replication.abilities import TakesOver
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import at_once, clock, lock
 from replication_lab.world.disks.spindle import Spindle
@@ -80,13 +79,11 @@ class NodeControl:
         if action == DISK_LIMIT:
             return self._limited(asked.limits)
         kind = replication.of(lab)
-        if action == REJOIN and isinstance(kind, TakesOver):
+        if action == REJOIN:
             kind.take_back(self.name, asked.allow_data_loss)
             view = kind.view(self.name)
             return [Proof(f"{self.name} was attached as a replica", str(view), not view.error, "replicating")]
-        lost = ""
-        if action == PROMOTE and isinstance(kind, TakesOver):
-            lost = kind.take_over(self.name, asked.allow_data_loss)
+        lost = kind.take_over(self.name, asked.allow_data_loss).lacks if action == PROMOTE else ""
         return [*([Proof("lost", lost, True)] if lost else []), _accepts_writes(kind, self.name)]
 
     def _limited(self, changes: Mapping[str, int]) -> list[Proof]:
@@ -163,7 +160,7 @@ def actions(state: str, role: str, kind: Nodes, *, writes_here: bool, has_disks:
     if state != nodes.RUNNING:
         return [*possible]
     found = [*possible, RESTART]
-    if isinstance(kind, TakesOver) and not writes_here:
+    if kind.can_take_over() and not writes_here:
         found.append(REJOIN if kind.was_replaced(role) else PROMOTE)
     if kind.writes_anywhere and not writes_here:
         found.append(WRITE_HERE)

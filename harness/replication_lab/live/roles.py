@@ -6,10 +6,7 @@ from replication_lab import replication
 from replication_lab.live.route import Route
 from replication_lab.live.ticking import Ticking
 from replication_lab.model.core.errors import LabError
-from replication_lab.replication.failover import ALONE
-from replication_lab.replication.source_replica import Followers
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.semisync import SemiSync
 
 EVERY_SECONDS = 5.0
 SOURCE, FORMER = "source", "former source"
@@ -32,8 +29,6 @@ class Roles:
         self.ticking.wake()
 
     def _look(self) -> None:
-        if not isinstance(self._kind, Followers):
-            return
         with suppress(LabError):
             # A restarted container has another port.
             self._kind.lab.refresh()
@@ -41,12 +36,12 @@ class Roles:
             self.links = {name: (source, target) for name, source, target in links}
             self.roles = found | self._after_promotion(found)
             self._route.node = next((name for name, role in self.roles.items() if role == SOURCE), self._route.node)
-            status = SemiSync(self._kind.server(self._route.node)).status()
-            self.timeout_s = status.timeout_ms / 1000 if status.enabled else None
+            self.timeout_s = self._kind.commit_timeout_s(self._route.node)
 
     def _after_promotion(self, found: dict[str, str]) -> dict[str, str]:
         """Return the roles that the servers cannot tell: a source without replicas, and one that was replaced."""
-        if found.get(self._promoted) not in (ALONE, SOURCE):
+        role = found.get(self._promoted, "")
+        if role != SOURCE and not self._kind.was_replaced(role):
             return {}
         former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
         return {self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}

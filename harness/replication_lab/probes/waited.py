@@ -23,3 +23,8 @@ def none_too_fast(fastest_ms: float | None, round_trip_ms: float) -> list[Proof]
             ok=waited(fastest_ms, round_trip_ms),
         )
     ]
+
+
+def in_round_trips(latency_ms: float, trip_ms: float) -> str:
+    """Return a latency as a number of round trips, in brackets; empty if the link has no round trip."""
+    return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""

@@ -5,16 +5,18 @@ from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
-from replication_lab.probes.waited import waited
-from replication_lab.replication import drbd_roles, drbd_state
-from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions, TakesOver
+from replication_lab.probes.waited import in_round_trips, waited
+from replication_lab.replication import drbd_state
+from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE, DiskRoles
 from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
-from replication_lab.replication.kind import COMMITS, Nodes, Settings, added_ms, in_round_trips, register
+from replication_lab.replication.kind import COMMITS, Settings, added_ms, register
+from replication_lab.replication.role_changes import NodeState, quiet
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
@@ -63,16 +65,17 @@ RULES = (
 
 
 @register("drbd")
-class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesDisks):
+class Machines(DiskRoles):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     roles = frozenset({"peer"})
     followers = frozenset[str]()
     whole = "UpToDate on both disks"
+    in_machines = True
     options = ("disk", "net", MOUNT)
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
     experiment = "drbd_cost"
-    instead_of_failover = "./lab drbd promote NODE"
+    protocols: ClassVar[Sequence[str]] = ("A", "B", "C")
     waits_on = "farthest"
     why_fixed = "DRBD replicates its disk, below the server"
     good = "(Primary|Secondary), Connected"
@@ -81,7 +84,6 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
-        self._old: list[str] = []
         self._states: dict[str, Conversation] = {}
 
     @classmethod
@@ -115,7 +117,6 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         return [*(AS_ROOT if terminal else ["guest"]), *command]
 
     def machines(self) -> dict[str, str]:
-        """Return the launcher of each machine."""
         return {name: drbd.Peer(self.lab, name).launcher() for name in self.names}
 
     def disks(self, name: str) -> dict[str, Spindle]:
@@ -123,16 +124,18 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         return {drbd.DISK: drbd.Peer(self.lab, name).disk}
 
     def after_disk_failure(self, _name: str) -> str:
-        return "./lab drbd status"
+        return "./lab status"
 
     def after_disk_healed(self, name: str) -> str:
-        return f"./lab drbd online {name}"
+        return f"./lab online {name}"
 
-    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
+    def state(self, name: str, _role: str) -> NodeState:
         """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""
         found = drbd.Peer(self.lab, name).status()
         said = found.words()
-        return f"{said}; split brain: {drbd_roles.HOW_TO_RESOLVE}" if found.split_brain else said, []
+        if found.split_brain:
+            said += f"; split brain, both machines were primary and wrote: {HOW_TO_RESOLVE}"
+        return NodeState(said, details={"resource": found})
 
     def view(self, name: str) -> View:
         found = self._state(name)
@@ -163,7 +166,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     def _prove_commits(self, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
         serving = self.writer()
-        peer = drbd_roles.other(self.lab, serving.name)
+        peer = drbd.other(self.lab, serving.name)
         commit = CommitLatency(serving)
         before = peer.disk.stats().writes
         fastest = min(commit.commits(COMMITS))
@@ -181,13 +184,11 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
         return [Proof("a commit waits for the peer", said, waited(fastest, trip)), arrives]
 
-    def fill_redo(self, node: str) -> None:
-        """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
-        drbd_roles.fill_redo(self.lab, node)
-
     def settle(self) -> None:
-        """Fill the redo log of the first machine."""
-        self.fill_redo(self.lab.topology.source.name)
+        """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
+        first = drbd.Peer(self.lab, self.lab.topology.source.name)
+        first.machine.run("guest", "server", "fill_redo")
+        first.wait_until_serves()
 
     @contextmanager
     def arranged(self, settings: Settings) -> Iterator[Watch]:
@@ -210,9 +211,13 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         """Return the primary, whose rows can be read; the other disk is compared with its own."""
         return {drbd.primary(self.lab).node: ""}
 
-    def compared(self) -> dict[str, int]:
-        """Compare all blocks of both disks, as `lab drbd verify` does."""
-        return {"differing_kib": drbd.verify(self.lab)}
+    def compared(self, tell: Tell = quiet) -> dict[str, int]:
+        """Compare all blocks of both disks while they are in use."""
+        try:
+            return {"differing_kib": drbd.verify(self.lab, lambda percent: tell(f"  {percent:.0f} % compared"))}
+        except KeyboardInterrupt:
+            tell("the machines continue to compare; to see their progress: ./lab status")
+            raise
 
     @contextmanager
     def optioned(self, options: Mapping[str, Sequence[str]]) -> Iterator[None]:
@@ -234,29 +239,6 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
             if MOUNT in options:
                 with suppress(LabError):
                     drbd.primary(self.lab).tell("remount")
-
-    def promote(self, name: str) -> str:
-        """Make a machine primary; power it on first if it is off, before its peer, which could outdate its data."""
-        self._old = [old for old in self.names if old != name]
-        was_off = self.lab.node(name).state()[0] == "exited"
-        if was_off:
-            drbd.Peer(self.lab, name).power_on()
-        drbd_roles.promote(self.lab, name, allow_data_loss=was_off)
-        return ""
-
-    def take_over(self, name: str, allow_data_loss: bool) -> str:
-        drbd_roles.promote(self.lab, name, allow_data_loss)
-        return ""
-
-    def take_back(self, name: str, discard_errant: bool) -> None:
-        if discard_errant and drbd.Peer(self.lab, name).status().split_brain:
-            drbd_roles.resolve(self.lab, name)
-        else:
-            drbd_roles.online(self.lab, name)
-
-    def rejoin(self) -> None:
-        for name in self._old:
-            drbd_roles.online(self.lab, name)
 
 
 def _prove_whole(found: dict[str, ResourceStatus]) -> Proof:

@@ -4,10 +4,9 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 
-import msgspec
-
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.world import at_once, catalogue, clock, signals
@@ -26,32 +25,6 @@ FIRST_PORT = 22_000
 CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
 # The role of a node that has neither a source nor a replica.
 ALONE = "alone"
-
-
-class Promoted(msgspec.Struct, frozen=True):
-    """A failover: the old source, the new one, its replicas, and what the new one is known to lack, in words.
-
-    `lost` is the number of transactions that it lacks, and `fenced` how the old source was made to refuse writes.
-    Replicas that are `ahead` of the new source cannot follow it and replicate from no node; the values are their errant
-    transactions, in words. Those that are `left` could not be repointed, with the reason.
-    """
-
-    old: str
-    source: str
-    repointed: list[str]
-    lacks: str = ""
-    ahead: dict[str, str] = {}
-    left: dict[str, str] = {}
-    lost: int = 0
-    fenced: str = ""
-
-
-class Rejoined(msgspec.Struct, frozen=True):
-    """A node that follows the source again, and its errant transactions, now discarded, in words."""
-
-    node: str
-    source: str
-    discarded: str = ""
 
 
 # --- who follows whom -------------------------------------------------------------------------------------------------
@@ -123,7 +96,7 @@ def _takes_writes(lab: Lab, node: str) -> bool:
 # --- promoted ---------------------------------------------------------------------------------------------------------
 
 
-def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
+def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     """Make a replica the source, and the old source's other replicas its own.
 
     Raise LabError if the replica lacks what another node is known to have, or has not applied what it received, unless
@@ -156,11 +129,13 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
         new.set_global(read_only=0)
         Replica(new).forget()
         received.forget(lab, node)
-    done = Promoted(old, node, [], lacks, lost=gtid.count(gtid.union(*missing.values())), fenced=fence.said)
+    lost = gtid.count(gtid.union(*missing.values()))
+    done = TakenOver(old, node, [], lacks, lost=lost, fenced=fence.said, replaced=[_first_source(old, following)])
     for name in others:
         try:
             if errant := _taken_over(lab, new, lab.node(name).server()):
                 done.ahead[name] = gtid.words(errant)
+                done.replaced.append(name)
             else:
                 done.repointed.append(name)
         except LabError as error:
@@ -169,6 +144,14 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
     if done.repointed:
         _wait_for_replicas(lab, new)
     return done
+
+
+def _first_source(node: str, following: dict[str, str]) -> str:
+    """Return the node from which all rows of this one came, over its relays if it has any."""
+    # A ring of servers has no first one.
+    for _ in following:
+        node = following.get(node, node)
+    return node
 
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
@@ -191,8 +174,8 @@ HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
 
 def _refuse_unable(lab: Lab) -> None:
     refuse_attached(lab, "failover")
-    if instead := replication.of(lab).instead_of_failover:
-        raise LabError(f"{lab.name} has no source and replicas", "a topology with both", instead)
+    if not replication.kind_of(lab.topology).follows_a_source:
+        raise LabError(f"{lab.name} has no source and replicas", "a topology with both", "./lab up async")
     if not all(lab.node(node.name).dialect.gtids for node in lab.topology.nodes):
         raise LabError(
             f"{lab.engine} has no GTIDs: a replica's position in another server's binary log is unknown",
@@ -295,7 +278,7 @@ def _wait_for_replicas(lab: Lab, source: Server) -> None:
 # --- taken back -------------------------------------------------------------------------------------------------------
 
 
-def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
+def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
     """Let a node follow the source: for example an old source that has come back.
 
     LabError if it has errant transactions, unless `discard_errant` is set: then its data are replaced by the source's.
@@ -331,7 +314,7 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     _set_role(lab, old, source=False)
     _wait_for_replicas(lab, source)
     replica.wait_for(BinaryLog(source).position())
-    return Rejoined(node, source.name, gtid.words(errant) if errant else "")
+    return TakenBack(node, source.name, gtid.words(errant) if errant else "")
 
 
 def _source_for(lab: Lab, node: str) -> str:

@@ -3,7 +3,6 @@
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import Topology
 from replication_lab.replication import kind_of
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue
 from replication_lab.world.docker import servers
 
@@ -25,7 +24,7 @@ def _check(topology: Topology, text: str, command: str) -> None:
     asked = servers.named(text)
     if not asked.image:
         catalogue.engine_for(topology, text, command)
-    elif issubclass(kind_of(topology), RunsMachines):
+    elif kind_of(topology).in_machines:
         raise LabError(
             f"{text} for {topology.name}, whose virtual machines contain the lab's own MariaDB",
             "mariadb, or a topology without virtual machines",

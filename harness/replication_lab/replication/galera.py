@@ -11,8 +11,8 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
-from replication_lab.replication.abilities import CountsEvents, ReportsReturns
 from replication_lab.replication.kind import Nodes, Settings, added_ms, register
+from replication_lab.replication.role_changes import FAILOVER, NodeState
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
 
@@ -26,7 +26,7 @@ WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
 
 @register("galera")
-class GaleraCluster(Nodes, CountsEvents, ReportsReturns):
+class GaleraCluster(Nodes):
     """Members of one group."""
 
     roles = frozenset({"member"})
@@ -34,7 +34,7 @@ class GaleraCluster(Nodes, CountsEvents, ReportsReturns):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
-    instead_of_failover = "every node accepts writes"
+    refuses = members.REFUSES | {FAILOVER: ("every node accepts writes", "./lab env")}
     writes_anywhere = True
     waits_on = "farthest"
     why_fixed = "it is a cluster"
@@ -54,8 +54,7 @@ class GaleraCluster(Nodes, CountsEvents, ReportsReturns):
         found = GaleraNode(self.server(name)).status()
         return View(PRIMARY if found.primary else "non-Primary", found.size, found.history)
 
-    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
-        """Return a node's view of its cluster, in words, and the nodes that it sees in it."""
+    def state(self, name: str, _role: str) -> NodeState:
         found = GaleraNode(self.server(name)).status()
         names = {address: node for node in self.names for address in self.lab.node(node).addresses()}
         cluster = sorted(names.get(address, address) for address in found.addresses)
@@ -68,7 +67,7 @@ class GaleraCluster(Nodes, CountsEvents, ReportsReturns):
             f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by other nodes, "
             f"paused {found.paused_ms:.0f} ms by flow control"
         )
-        return "; ".join(said), cluster
+        return NodeState("; ".join(said), cluster)
 
     def hindrance(self, name: str) -> str:
         node = GaleraNode(self.server(name))

@@ -8,11 +8,12 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import members
-from replication_lab.replication.abilities import ChoosesServer, ReportsReturns, TakesOver
 from replication_lab.replication.kind import Nodes, Settings, added_ms, register
+from replication_lab.replication.role_changes import NodeState
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -75,11 +76,13 @@ def member(server: Server, node_at: Callable[[str], str] = str) -> GroupMember:
 
 
 @register("group")
-class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
+class Group(Nodes):
     """Members of one group, of which one accepts writes."""
 
     roles = frozenset({"member"})
     whole = "ONLINE in one group"
+    elects = True
+    refuses = members.REFUSES
     restarts_in_turn = True
     images = ("sidecar",)
     experiment = ""
@@ -111,14 +114,13 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
             return primary(self.lab)
         return super().written_at()
 
-    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
-        """Return a node's view of its group, in words, and the nodes that it reaches."""
+    def state(self, name: str, _role: str) -> NodeState:
         found = self.member(name)
         serves = str(found) in (PRIMARY, SECONDARY)
         refuses = "" if serves else ": accepts no write"
         said = (found.role.lower() if serves else str(found).lower()) if found.state == ONLINE else "not a member"
         seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
-        return f"{found.state}, {said}{refuses}, {seen}", found.reached
+        return NodeState(f"{found.state}, {said}{refuses}, {seen}", found.reached)
 
     def hindrance(self, name: str) -> str:
         found = self.answering(self.member)
@@ -182,7 +184,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def wait_until_together(self) -> None:
         """Wait until all are ONLINE, and let the topology's first node be the primary again."""
         super().wait_until_together()
-        self.let_serve(self.lab.topology.source.name)
+        self.take_over(self.lab.topology.source.name)
 
     def wait_until_level(self) -> None:
         position = BinaryLog(self.writer()).position()
@@ -199,19 +201,26 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)
 
-    def take_over(self, name: str, allow_data_loss: bool) -> str:  # noqa: ARG002 - a group loses nothing by it
-        self.let_serve(name)
-        return ""
-
-    def let_serve(self, name: str) -> None:
-        """Make this node the primary, as an operator would."""
-        if primary(self.lab) == name:
-            return
+    def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:  # noqa: ARG002 - a group loses nothing
+        """Make this node the primary, as an operator would; LabError without a majority, with what restores it."""
+        self.lab.topology.node(name)
+        if lost := self.lost_majority():
+            raise lost
+        done = TakenOver(primary(self.lab), name)
+        if done.old == name:
+            return done
         uuid = self.server(name).value("SELECT @@server_uuid")
         with suppress(OutcomeUnknown):
             # The group's state, not the answer, says whether it was done.
             self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
-        clock.wait_until(lambda: self.is_whole(name) and primary(self.lab) == name, f"{name} to be primary")
+        clock.wait_until(lambda: self._serves_as_primary(name), f"{name} to be primary")
+        return done
+
+    def _serves_as_primary(self, name: str) -> bool:
+        """Return whether all members that answer name this node, and it accepts writes; another may be down."""
+        found = self.answering(self.member)
+        agreed = {each.primaries for each in found.values() if str(each) in (PRIMARY, SECONDARY)} == {(name,)}
+        return agreed and str(found.get(name)) == PRIMARY and _is_as_its_role(self.server(name), found[name])
 
 
 @dataclass

@@ -15,13 +15,15 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.live.explained import Rule
 from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
-from replication_lab.probes.waited import waited
+from replication_lab.probes.waited import in_round_trips, waited
+from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
 from replication_lab.world import at_once, catalogue
 from replication_lab.world.clock import wait_until
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica, ReplicaStatus
-from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 Answer = TypeVar("Answer")
@@ -33,11 +35,8 @@ SILENT = View(error="does not answer")
 COMMITS = 2
 
 
-class Nodes:
-    """The nodes of a lab; a kind defines `view` and `is_whole`, and its proofs.
-
-    What only some kinds can do is in abilities.py.
-    """
+class Nodes(ChangesRoles):
+    """The nodes of a lab; a kind defines `view` and `is_whole`, its proofs, and which of its roles change."""
 
     # The roles that nodes can have, by how the services of the Compose file name each other.
     roles: ClassVar[Set[str]] = frozenset({"source", "relay", "replica"})
@@ -51,16 +50,24 @@ class Nodes:
     acknowledges: ClassVar[bool] = False
     # The experiment that a user of such a lab may run next; empty if none measures this kind.
     experiment: ClassVar[str] = "semisync_wan"
+    # Whether each node is a virtual machine, with a disk of its own that other storage cannot replace.
+    in_machines: ClassVar[bool] = False
+    # The kinds of options of the replication that a drill may change, as its file names them.
+    options: ClassVar[Sequence[str]] = ()
     # Whether its nodes are restarted one after another, so that the others keep the cluster.
     restarts_in_turn: ClassVar[bool] = False
     # How long a killed node of an attached project stays down.
     killed_seconds: ClassVar[float] = 3
-    # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
-    instead_of_failover: ClassVar[str] = "./lab up async"
+    # Whether replicas follow a source by its binary log, so that replication can be switched off or to semi-sync.
+    follows_a_source: ClassVar[bool] = False
+    # The protocols of DRBD that a question may choose; empty without a replicated disk.
+    protocols: ClassVar[Sequence[str]] = ()
+    # The command that moves the service, where clients reach it at an address of its own.
+    moves_service: ClassVar[str] = ""
     # Whether clients may write on every node.
     writes_anywhere: ClassVar[bool] = False
-    # Why `lab ask` cannot switch its replication off or to semi-sync; empty for a source and its replicas.
-    why_fixed: ClassVar[str]
+    # Why `lab ask` cannot switch its replication off or to semi-sync; empty if replicas follow a source.
+    why_fixed: ClassVar[str] = ""
     # Whether its nodes may run different servers.
     mixes_servers: ClassVar[bool] = False
     # Which of the links that carry a commit it waits for: a name in WAITS of live/rules.py; empty if for none.
@@ -105,6 +112,30 @@ class Nodes:
         """Return a command of a service's container as it has to be run there; `terminal`: with the caller's own."""
         return [*command]
 
+    def machines(self) -> dict[str, str]:
+        """Return the launcher of each node's virtual machine, if the nodes are some."""
+        return {}
+
+    def disks(self, _name: str) -> dict[str, Spindle]:
+        """Return the emulated disks under replication at a node, by name."""
+        return {}
+
+    def optioned(self, options: Mapping[str, Sequence[str]]) -> AbstractContextManager[None]:
+        """Set options of the replication, by kind, within the block."""
+        raise NotImplementedError
+
+    def compared(self, _tell: Tell = quiet) -> dict[str, int]:
+        """Compare copies below their rows; return what differs, by the name of its figure. `tell` gets the progress."""
+        return {}
+
+    def returned(self, _log: str) -> tuple[str, int] | None:
+        """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
+        return None
+
+    def counted(self) -> dict[str, int]:
+        """Return the servers' counters that a drill compares before and after."""
+        return {}
+
     def after_disk_failure(self, name: str) -> str:
         """Return the command that shows the effect of a failed disk of a node."""
         return f"./lab disk check {name}"
@@ -119,24 +150,36 @@ class Nodes:
         roles = {node.name: node.role for node in topology.nodes}
         return roles, [(link.name, link.source, link.target) for link in topology.links]
 
-    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return a node's state of replication in words, and the nodes that it sees in its cluster.
+    def commit_timeout_s(self, _name: str) -> float | None:
+        """Return how long commits on this node wait before they go on without replicas; None if that never happens."""
+        return None
 
-        `role` is the node's current role. LabError if it does not answer.
-        """
+    def service(self) -> str:
+        """Return where the service is that has an address of its own, in words; empty if there is none."""
+        return ""
+
+    def warnings(self) -> list[str]:
+        """Return what is wrong with the lab and in no node's own state."""
+        return self.separate_histories(small=True)
+
+    def state(self, name: str, role: str) -> NodeState:
         server = self.server(name)
-        said = [_describe_replica(found, self._missing(name))] if (found := Replica(server).status()) else []
+        said = [found.words(self._missing(name))] if (found := Replica(server).status()) else []
         if role != "replica":
             semisync = SemiSync(server).status()
             if semisync.enabled:
-                said.append(_describe_semisync(semisync))
+                said.append(semisync.words())
             elif role == "source":
                 said.append("semi-sync off")
-        return "; ".join(said), []
+        return NodeState("; ".join(said))
+
+    def source_of(self, name: str) -> str:
+        """Return the node that this one replicates from now, or an empty string."""
+        return next((source for _, source, target in self.arrangement()[1] if target == name), "")
 
     def _missing(self, name: str) -> int:
         """Return the transactions of its source that a replica has not applied; 0 if they cannot be counted."""
-        source = next((source for _, source, target in self.arrangement()[1] if target == name), "")
+        source = self.source_of(name)
         with suppress(LabError):
             if source and self.server(source).dialect.transactions and self.server(name).dialect.transactions:
                 # The source first: what it commits meanwhile is not missing yet.
@@ -320,27 +363,6 @@ class Nodes:
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""
         return dict.fromkeys(self.names, "")
-
-
-def _describe_replica(found: ReplicaStatus, missing: int) -> str:
-    """Say how far a replica is behind: a server says 0 s as long as it has applied all that it received."""
-    threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
-    lag = "lag unknown" if found.lag_seconds is None else f"{found.lag_seconds} s behind"
-    if missing:
-        server = "" if found.lag_seconds is None else f" (the server says {found.lag_seconds} s)"
-        lag = f"{missing} transactions behind{server}"
-    return f"{threads} from {found.host}:{found.port}, {lag}"
-
-
-def _describe_semisync(found: SemiSyncStatus) -> str:
-    counted = f"{found.replicas} replica(s), {found.acknowledged} commits acknowledged"
-    waits = f"{found.wait_point or 'AFTER_COMMIT'}, {counted}"
-    return f"semi-sync {'ON' if found.active else 'OFF (fell back to asynchronous)'}, {waits}"
-
-
-def in_round_trips(latency_ms: float, trip_ms: float) -> str:
-    """Return a latency as a number of round trips, in brackets; empty if the link has no round trip."""
-    return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""
 
 
 def added_ms(settings: Settings) -> float:

@@ -1,6 +1,14 @@
-"""Sentences of the live view for a cluster that excludes members which do not answer."""
+"""What clusters that exclude silent members share: sentences of the live view, and role changes that they refuse."""
 
 from replication_lab.model.live.explained import Rule
+from replication_lab.replication.role_changes import ONLINE, REJOIN, STANDBY
+
+JOINS = ("a node that starts joins its cluster by itself", "./lab start {node}")
+REFUSES = {
+    REJOIN: JOINS,
+    STANDBY: ("a node leaves its cluster when it is stopped", "./lab stop {node}"),
+    ONLINE: JOINS,
+}
 
 RULES = (
     Rule(

@@ -10,14 +10,16 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
+from replication_lab.model.lab.succession import TakenBack, TakenOut, TakenOver
 from replication_lab.model.lab.topology import PAIR
-from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import Settings, register
+from replication_lab.replication.role_changes import NodeState, quiet
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
-from replication_lab.world.machines import drbd, pacemaker
+from replication_lab.world.machines import drbd
+from replication_lab.world.machines.drbd import Peer, ResourceStatus
 from replication_lab.world.machines.pacemaker import (
     COPY,
     POLL_SECONDS,
@@ -32,37 +34,43 @@ from replication_lab.world.machines.pacemaker import (
 
 
 @register("drbd", manager="pacemaker")
-class ManagedMachines(Machines, ChoosesServer):
+class ManagedMachines(Machines):
     """The machines of a DRBD resource under Pacemaker; clients connect to machines, of which one serves."""
 
     whole = "in the cluster, UpToDate on both disks"
     images = (*Machines.images, "arbiter", "load")
+    elects = True
+    # A primary that loses its peer fences it before it continues, so no write may be acknowledged without the peer.
+    protocols = ("B", "C")
+    moves_service = "./lab standby node1"
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
         return [*super().prove(toxics), *prove_service(self.lab)]
 
-    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return a machine's state of the disk, and Pacemaker's state of itself and of this machine."""
-        said, cluster = super().describe(name, role)
-        found = pacemaker.cluster(self.lab).status(name)
-        return f"{said}; {found.who()}; {found.runs(name)}", cluster
+    def state(self, name: str, role: str) -> NodeState:
+        """Return a machine's state of the disk, and its view of the cluster and of what it runs itself."""
+        disk, found = super().state(name, role), PacemakerCluster(self.lab).status(name)
+        failed = [f"failed: {failure}" for failure in found.failures]
+        said = "; ".join([disk.says, found.who(), found.runs(name), *failed])
+        return NodeState(said, details={**disk.details, "cluster": found})
+
+    def service(self) -> str:
+        """Return the service's address, and the machine that answers clients there."""
+        found = PacemakerCluster(self.lab)
+        server = found.server()
+        return f"service IP {found.address()} is {f'on {server}' if server else 'not active on any node'}"
 
     def is_whole(self, name: str) -> bool:
         """Return whether this machine reports a quorum and both disks, and both are equal."""
-        status = pacemaker.cluster(self.lab).status(name)
+        status = PacemakerCluster(self.lab).status(name)
         return status.quorum and both_have_disks(status)[0] and super().is_whole(name)
-
-    def let_serve(self, name: str) -> None:
-        serving = pacemaker.cluster(self.lab).wait_until_served_by(*self.names)
-        if serving != name:
-            standby(self.lab, serving)
-            online(self.lab, serving)
-            pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def settle(self) -> None:
         """Let the first machine serve, and fill its redo log."""
-        self.let_serve(self.lab.topology.source.name)
-        super().settle()
+        first = self.lab.topology.source.name
+        self.take_over(first)
+        with _left_alone(self.lab.node(first)):
+            super().settle()
 
     @contextmanager
     def arranged(self, settings: Settings) -> Iterator[Watch]:
@@ -70,40 +78,97 @@ class ManagedMachines(Machines, ChoosesServer):
             # Pacemaker must not have moved the service.
             yield AlsoProves(watch, lambda: prove_service(self.lab))
 
-    def fill_redo(self, node: str) -> None:
-        with _left_alone(self.lab.node(node)):
-            super().fill_redo(node)
+    def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:  # noqa: ARG002 - no old data serve
+        """Move the service to this machine, by a standby of its peer; Pacemaker promotes no outdated data."""
+        self.lab.topology.node(name)
+        serving = PacemakerCluster(self.lab).wait_until_served_by(*self.names)
+        if serving == name:
+            return TakenOver(serving, name)
+        moved = self.standby(serving)
+        self.online(serving)
+        PacemakerCluster(self.lab).wait_until_served_by(name)
+        return TakenOver(serving, name, seconds=moved.seconds)
 
-    def promote(self, name: str) -> str:
-        pacemaker.cluster(self.lab).wait_until_served_by(name)
-        return ""
+    def take_over_after_loss(self, name: str) -> TakenOver:
+        """Wait until Pacemaker has moved the service, which is what a drill measures."""
+        PacemakerCluster(self.lab).wait_until_served_by(name)
+        old = drbd.other(self.lab, name).node
+        return TakenOver(old, name, replaced=[old])
 
-    def take_over(self, name: str, allow_data_loss: bool) -> str:  # noqa: ARG002 - Pacemaker promotes no old data
-        self.let_serve(name)
-        return ""
+    def take_back(self, name: str, discard_errant: bool = False, tell: Tell = quiet) -> TakenBack:
+        """Start the machine first if its watchdog has switched it off."""
+        if self.lab.node(name).state()[0] == "exited":
+            self.wait_until_startable([name], tell)
+            self.lab.node(name).start_again()
+        return super().take_back(name, discard_errant, tell)
 
-    def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: ARG002 - Pacemaker ends a split brain itself
-        online(self.lab, name)
+    def _discard(self, victim: Peer, survivor: Peer, found: dict[str, ResourceStatus]) -> TakenBack:
+        if found[victim.node].primary:
+            raise LabError(
+                f"{victim.node} runs the service, and Pacemaker would treat its stop as a failure",
+                "a victim that does not run the service",
+                f"./lab rejoin {survivor.node} --discard-errant",
+            )
+        return super()._discard(victim, survivor, found)
+
+    def standby(self, name: str) -> TakenOut:
+        """Take a machine out of service; LabError if the service runs there and the peer cannot take over."""
+        cluster, status = PacemakerCluster(self.lab), self._status_with(name)
+        other = drbd.other(self.lab, name)
+        serves = status.serving == name
+        _refuse_without_peer(status, other) if serves else _refuse_unless_served(status, other.node)
+        began = clock.timer()
+        cluster.tell("standby", name)
+        if serves:
+            cluster.wait_until_served_by(other.node)
+        moved = clock.timer() - began if serves else None
+        clock.wait_while_moving(
+            lambda: _runs_nothing(cluster.status(), name), f"{name} to stop its resources", POLL_SECONDS
+        )
+        return TakenOut(name, moved)
+
+    def _status_with(self, name: str) -> ClusterStatus:
+        status = PacemakerCluster(self.lab).status()
+        if name not in status.members:
+            raise unknown_name(f"machine of {self.lab.name}", name, status.members, "./lab status")
+        return status
+
+    def online(self, name: str, tell: Tell = quiet) -> TakenBack:  # noqa: ARG002 - Pacemaker shows no progress
+        """Take a machine into service again, and wait until it is a member and both disks are equal."""
+        status = self._status_with(name)
+        for peer in drbd.peers(self.lab).values():
+            peer.refuse_unless_running()
+        began = clock.timer()
+        if status.members[name].standby:
+            PacemakerCluster(self.lab).tell("online", name)
+        self.wait_until_whole()
+        return TakenBack(name, drbd.other(self.lab, name).node, seconds=clock.timer() - began)
+
+    def wait_until_whole(self) -> None:
+        """Wait until both machines are members with equal disks; a machine that was down may have to boot."""
+        # One that boots faster than the ring's timeout is still a member of its peer's old view.
+        for peer in drbd.peers(self.lab).values():
+            peer.wait_until_answers()
+        clock.wait_while_moving(
+            lambda: both_have_disks(PacemakerCluster(self.lab).status()),
+            "both machines in the cluster with their disks",
+            every=POLL_SECONDS,
+            hint="./lab status",
+        )
+        drbd.wait_until_whole(self.lab)
 
     def wait_until_startable(self, names: Sequence[str], tell: Tell) -> None:
         """Wait until the running machine has fenced these: one that is started sooner is reset by its watchdog."""
 
         def look() -> tuple[bool, str]:
             running = [name for name in self.names if name not in names and self.lab.node(name).state()[0] == "running"]
-            return pacemaker.cluster(self.lab).fenced(names, running[0]) if running else (True, "no machine runs")
+            return PacemakerCluster(self.lab).fenced(names, running[0]) if running else (True, "no machine runs")
 
         if look()[0]:
             return
         tell(f"waiting until the cluster has fenced {' '.join(names)}; a machine that starts sooner would be reset")
-        hint = f"./lab ha status --lab {self.lab.name}"
+        hint = f"./lab status --lab {self.lab.name}"
         clock.wait_while_moving(look, f"{' '.join(names)} to be fenced", POLL_SECONDS, hint)
-
-    def rejoin(self) -> None:
-        """Start the machines that their watchdog has switched off, and wait until both are healthy."""
-        for name in self.names:
-            if self.lab.node(name).state()[0] == "exited":
-                self.lab.node(name).start_again()
-        wait_until_whole(self.lab)
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------
@@ -111,7 +176,7 @@ class ManagedMachines(Machines, ChoosesServer):
 
 def prove_service(lab: Lab) -> list[Proof]:
     """Return proofs of a cluster with a quorum whose resources all run, and of a service at its own address."""
-    found = pacemaker.cluster(lab)
+    found = PacemakerCluster(lab)
     return [*_prove_status(found.status()), _prove_address(found)]
 
 
@@ -155,83 +220,31 @@ def _left_alone(machine: Node) -> Iterator[None]:
 # --- moved ------------------------------------------------------------------------------------------------------------
 
 
-def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service; return the seconds until clients reached the service on its peer.
-
-    None if the service was there already. Raise LabError if the peer cannot take over.
-    """
-    cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
-    other = next(name for name in status.members if name != node)
-    serves = status.serving == node
-    _refuse_without_peer(lab, status, other) if serves else _refuse_unless_served(status, other)
-    began = clock.timer()
-    cluster.tell("standby", node)
-    if serves:
-        cluster.wait_until_served_by(other)
-    moved = clock.timer() - began if serves else None
-    clock.wait_while_moving(
-        lambda: _runs_nothing(cluster.status(), node), f"{node} to stop its resources", POLL_SECONDS
-    )
-    return moved
-
-
-def _status_with(lab: Lab, node: str) -> ClusterStatus:
-    status = pacemaker.cluster(lab).status()
-    if node not in status.members:
-        raise unknown_name(f"machine of {lab.name}", node, status.members, "./lab ha status")
-    return status
-
-
 def _refuse_unless_served(status: ClusterStatus, other: str) -> None:
     """Refuse unless the other machine serves: just after a node is lost, Pacemaker still reports it as serving."""
     member = status.members[other]
     if status.serving != other or not member.online or member.unclean:
         raise LabError(
-            f"{other} does not run the service: {status.words()}", "a service that keeps running", "./lab ha status"
+            f"{other} does not run the service: {status.words()}", "a service that keeps running", "./lab status"
         )
 
 
-def _refuse_without_peer(lab: Lab, status: ClusterStatus, other: str) -> None:
-    drbd.Peer(lab, other).refuse_unless_running()
-    peer = status.members[other]
+def _refuse_without_peer(status: ClusterStatus, other: Peer) -> None:
+    other.refuse_unless_running()
+    peer = status.members[other.node]
     if not peer.online or peer.unclean or peer.standby or not status.where(COPY, UNPROMOTED):
-        found = f"{other} cannot take over: {status.who()}"
-        raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
+        found = f"{other.node} cannot take over: {status.who()}"
+        raise LabError(found, "a peer that is online with its disk", f"./lab online {other.node}")
     # Pacemaker promotes no outdated data, and would have stopped the service by then.
-    disk = drbd.Peer(lab, other).status()
+    disk = other.status()
     if not disk.whole:
-        found = f"{other} cannot take over: {disk.words()}"
-        raise LabError(found, "a peer with the same data", "./lab drbd status")
+        found = f"{other.node} cannot take over: {disk.words()}"
+        raise LabError(found, "a peer with the same data", "./lab status")
 
 
 def _runs_nothing(status: ClusterStatus, node: str) -> tuple[bool, str]:
     running = [each for each in status.resources if each.node == node and each.role != STOPPED]
     return not running, status.words()
-
-
-def online(lab: Lab, node: str) -> float:
-    """Take a machine into service again; return the seconds until it is a member and both disks are equal."""
-    _status_with(lab, node)
-    for peer in drbd.peers(lab).values():
-        peer.refuse_unless_running()
-    began = clock.timer()
-    pacemaker.cluster(lab).tell("online", node)
-    wait_until_whole(lab)
-    return clock.timer() - began
-
-
-def wait_until_whole(lab: Lab) -> None:
-    """Wait until both machines are members with equal disks; a machine that was down may have to boot."""
-    # One that boots faster than the ring's timeout is still a member of its peer's old view.
-    for peer in drbd.peers(lab).values():
-        peer.wait_until_answers()
-    clock.wait_while_moving(
-        lambda: both_have_disks(pacemaker.cluster(lab).status()),
-        "both machines in the cluster with their disks",
-        every=POLL_SECONDS,
-        hint="./lab ha status",
-    )
-    drbd.wait_until_whole(lab)
 
 
 def both_have_disks(status: ClusterStatus) -> tuple[bool, str]:

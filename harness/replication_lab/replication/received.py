@@ -83,7 +83,7 @@ def comes_again(lab: Lab, source: str, node: str) -> bool:
 
 def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
     """Record what nodes that are about to be stopped have not applied; leave out a node that does not answer."""
-    can_fail_over = not (replication.of(lab).instead_of_failover or isinstance(lab, AttachedLab))
+    can_fail_over = replication.kind_of(lab.topology).follows_a_source and not isinstance(lab, AttachedLab)
     for node in nodes if can_fail_over else ():
         with suppress(LabError):
             if Replica(lab.node(node).server().within(ANSWER_SECONDS)).backlog():

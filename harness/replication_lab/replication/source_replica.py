@@ -5,16 +5,18 @@ from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
-from replication_lab.probes.waited import waited
+from replication_lab.probes.waited import in_round_trips, waited
 from replication_lab.replication import failover, following
-from replication_lab.replication.abilities import CountsEvents, Promotes, TakesOver
-from replication_lab.replication.kind import COMMITS, Nodes, Settings, in_round_trips, register
+from replication_lab.replication.kind import COMMITS, Nodes, Settings, register
+from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -96,12 +98,15 @@ SEMISYNC_RULES = (
 
 
 @register("async")
-class Followers(Nodes, Promotes, TakesOver, CountsEvents):
+class Followers(Nodes):
     """A source and its asynchronous replicas."""
 
     whole = "replicating"
-    instead_of_failover = ""
-    why_fixed = ""
+    follows_a_source = True
+    refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
+        STANDBY: ("a replica that is stopped applies later what it has missed", "./lab stop {node}"),
+        ONLINE: ("a replica that starts applies what it has missed", "./lab start {node}"),
+    }
     mixes_servers = True
     good = f"{SEMISYNC_ON}|serving|replicating"
     doubtful = SEMISYNC_OFF
@@ -110,7 +115,6 @@ class Followers(Nodes, Promotes, TakesOver, CountsEvents):
     def __init__(self, lab: Lab):
         super().__init__(lab)
         self.sources = dict(lab.topology.sources)
-        self._old: list[str] = []
 
     def view(self, name: str) -> View:
         found = Replica(self.server(name)).status()
@@ -179,36 +183,27 @@ class Followers(Nodes, Promotes, TakesOver, CountsEvents):
         found = SemiSync(self.server(name)).status()
         return {"fallbacks": found.fallbacks} if found.enabled else {}
 
-    def promote(self, name: str) -> str:
-        self._old += [old for old in self.names if old not in self.sources]
-        # A drill measures the loss: a replica that is behind is promoted all the same.
-        done = failover.failover(self.lab, name, allow_data_loss=True)
-        self._old += done.ahead
-        self.sources = failover.sources(self.lab)
-        self.sources |= dict.fromkeys(self._old, name)
-        return done.lacks
-
-    def take_over(self, name: str, allow_data_loss: bool) -> str:
-        return failover.failover(self.lab, name, allow_data_loss).lacks
+    def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:
+        done = failover.failover(self.lab, name, allow_data_loss)
+        # One that does not answer, or was not repointed, follows whom it followed.
+        self.sources |= failover.sources(self.lab) | dict.fromkeys(done.replaced, name)
+        self.sources.pop(name, None)
+        return done
 
     def was_replaced(self, role: str) -> bool:
         return role == failover.ALONE
 
-    def take_back(self, name: str, discard_errant: bool) -> None:
-        failover.rejoin(self.lab, name, discard_errant)
+    def take_back(
+        self,
+        name: str,
+        discard_errant: bool = False,
+        tell: Tell = quiet,  # noqa: ARG002 - a replica shows no progress
+    ) -> TakenBack:
+        return failover.rejoin(self.lab, name, discard_errant)
 
-    def rejoin(self) -> None:
-        for name in self._old:
-            failover.rejoin(self.lab, name, discard_errant=True)
-        if self._old and (left := set(self.names) - set(self.sources)) != {self._source()}:
-            raise LabError(
-                f"servers without a source: {', '.join(sorted(left))}",
-                "only one server without a source",
-                "./lab status",
-            )
-
-    def _source(self) -> str:
-        return next(name for name in self.names if name not in self.sources)
+    def commit_timeout_s(self, name: str) -> float | None:
+        status = SemiSync(self.server(name)).status()
+        return status.timeout_ms / 1000 if status.enabled else None
 
 
 @register("semisync")

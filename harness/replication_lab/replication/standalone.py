@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import ClassVar
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -9,6 +10,7 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication import following
 from replication_lab.replication.kind import Nodes, Settings, register
+from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY
 
 
 @register("none")
@@ -17,6 +19,12 @@ class Alone(Nodes):
 
     experiment = "temporary_tables"
     why_fixed = "it has a single server"
+    refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
+        FAILOVER: (why_fixed, "./lab up async"),
+        REJOIN: (why_fixed, "./lab up async"),
+        STANDBY: (why_fixed, "./lab stop {node}"),
+        ONLINE: (why_fixed, "./lab start {node}"),
+    }
 
     def view(self, name: str) -> View:
         self.server(name).version()

@@ -9,7 +9,6 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.lab.storage import Storage
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import compose_version, machine
@@ -97,11 +96,8 @@ def _storage(lab: Lab) -> dict[str, str]:
 
 def _machines(lab: Lab, disks: str) -> dict[str, str]:
     """Return the launcher of the virtual machines, and their disks' costs: absolute figures depend on both."""
-    kind = replication.of(lab)
-    if not isinstance(kind, RunsMachines):
-        return {}
-    machines = {f"machine {node}": launcher for node, launcher in kind.machines().items()}
-    return machines | {"disks of machines": disks}
+    machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
+    return machines and machines | {"disks of machines": disks}
 
 
 def _said(storage: Storage) -> str:

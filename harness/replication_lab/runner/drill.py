@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
@@ -29,14 +28,6 @@ from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.replication.abilities import (
-    ChoosesServer,
-    ComparesDisks,
-    CountsEvents,
-    Promotes,
-    ReportsReturns,
-    TakesOptions,
-)
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner.application import Probe
 from replication_lab.runner.watched import watching
@@ -139,9 +130,9 @@ class DrillRun:
         forbidden = forbidden_logs.LogWatch(self.lab, self.what.tolerates)
         self._until_whole()
         if self.what.initial_primary:
-            cast(ChoosesServer, self.nodes).let_serve(self.what.initial_primary)
+            self.nodes.take_over(self.what.initial_primary)
         self.seen["before"] = self.nodes.looks()
-        counted = self._counters()
+        counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
         self.nodes.wait_until_level()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
@@ -201,8 +192,7 @@ class DrillRun:
         self.seen["copies"] = [
             self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
         ]
-        if isinstance(self.nodes, ComparesDisks):
-            self.seen["compared"] = self.nodes.compared()
+        self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
 
     # -- how the servers are set -----------------------------------------------------------------------------------
@@ -245,7 +235,7 @@ class DrillRun:
     def _options(self) -> AbstractContextManager[None]:
         """Set the drill's options of the replication within the block, if it has any."""
         options = self.what.options
-        return cast(TakesOptions, self.nodes).optioned(options) if options else nullcontext()
+        return self.nodes.optioned(options) if options else nullcontext()
 
     # -- one step --------------------------------------------------------------------------------------------------
 
@@ -284,29 +274,31 @@ class DrillRun:
             clock.pause(broke + step.seconds - self._time())
             proofs += each.verify()
             views = self.nodes.looks()
-            self._promote(step)
+            replaced = self._take_over(step)
             self._note_noise()
         finally:
             healed = self._time()
             each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
-        if step.failover:
-            cast(Promotes, self.nodes).rejoin()
+        for name in replaced:
+            self.nodes.take_back(name, discard_errant=True)
         self._until_back(healed)
         whole = self._time()
         proofs += each.verify_recovered()
         self.acted.append(FaultEvidence(step, broke, held, healed, whole, self._time(), proofs, views, struck))
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
 
-    def _promote(self, step: Step) -> None:
-        """Promote another node, and let some clients write there, before the old source rejoins."""
+    def _take_over(self, step: Step) -> list[str]:
+        """Let another node take over, and some clients write there; return the nodes to take back afterwards."""
         if not step.failover:
-            return
+            return []
         began = self._time()
-        lacks = cast(Promotes, self.nodes).promote(step.failover)
+        done = self.nodes.take_over_after_loss(step.failover)
         self.seen["promoted_s"] = round(self._time() - began, 3)
-        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}{f'; lost: {lacks}' if lacks else ''}")
+        self.seen.setdefault("taken_over", []).append(done)
+        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}{f'; lost: {done.lacks}' if done.lacks else ''}")
         clock.pause(self.what.after)
+        return done.replaced
 
     # -- what the nodes say ----------------------------------------------------------------------------------------
 
@@ -356,7 +348,7 @@ class DrillRun:
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
         """Return how each node that had left the cluster came back, from its log since the drill began."""
-        if not (self.acted and isinstance(self.nodes, ReportsReturns)):
+        if not self.acted:
             return {}
         found = {}
         for name in self.nodes.names:
@@ -369,10 +361,7 @@ class DrillRun:
         """Return the growth of the nodes' counters since T0; empty if the counters of a node restarted at zero."""
         if self.what.ends_servers(faults.kinds()) or self.what.changes_roles:
             return {}
-        return {name: many - before[name] for name, many in self._counters().items() if name in before}
-
-    def _counters(self) -> dict[str, int]:
-        return self.nodes.counted() if isinstance(self.nodes, CountsEvents) else {}
+        return {name: many - before[name] for name, many in self.nodes.counted().items() if name in before}
 
 
 def _said(proofs: Sequence[Proof]) -> str:

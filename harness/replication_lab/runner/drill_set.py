@@ -23,7 +23,6 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
-from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, given_texts, own, signals
@@ -108,28 +107,27 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
-    if asked.initial_primary and not issubclass(kind, ChoosesServer):
+    if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
             "a topology with Pacemaker, or a drill without this key",
             "./lab drill",
         )
-    if asked.changes_roles and not issubclass(kind, Promotes):
+    if asked.changes_roles and not kind.can_take_over():
         raise LabError(
             f"{where}: {topology.name} has no node that can be promoted",
             "source and replica, or two machines",
             "./lab drill",
         )
-    kinds_of_options = kind.options if issubclass(kind, TakesOptions) else ()
-    if asked.options and not kinds_of_options:
+    if asked.options and not kind.options:
         raise LabError(
             f"{where} sets options of DRBD, which {topology.name} does not have",
             "a topology that replicates by DRBD",
             "./lab drill",
         )
     for each in asked.options:
-        if each not in kinds_of_options:
-            raise unknown_name(f"kind of options in {where}", each, kinds_of_options, "./lab drill")
+        if each not in kind.options:
+            raise unknown_name(f"kind of options in {where}", each, kind.options, "./lab drill")
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
@@ -278,8 +276,7 @@ class Labs:
 
 def _came_up(lab: Lab) -> Event:
     kind = replication.of(lab)
-    own = kind.disks(kind.names[0]) if isinstance(kind, RunsMachines) else {}
-    disks = [disk.limits().costs() for disk in own.values()]
+    disks = [disk.limits().costs() for disk in kind.disks(kind.names[0]).values()]
     return described.came_up(lab, kind.writer(), SETTINGS, ", ".join(disks))
 
 

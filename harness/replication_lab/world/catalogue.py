@@ -162,6 +162,10 @@ def backend(name: str) -> Backend:
     return backends()[name]
 
 
+# Kinds of replication that every server has, so that no row of engines.yaml lists them.
+OF_EVERY_SERVER = {"async", "none"}
+
+
 class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of engines.yaml: a server that a node can be, and its features."""
 
@@ -229,7 +233,7 @@ def engines_for(topology: Topology) -> list[str]:
 
 
 def _replicates(name: str, topology: Topology) -> bool:
-    return topology.replication in engines()[name].features | {"async", "none"}
+    return topology.replication in engines()[name].features | OF_EVERY_SERVER
 
 
 def engine_for(topology: Topology, name: str, command: str = "") -> Engine:

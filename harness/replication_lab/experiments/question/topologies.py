@@ -18,9 +18,6 @@ from replication_lab.model.question.question import (
     named,
     on_which_node,
 )
-from replication_lab.replication.abilities import RunsMachines
-from replication_lab.replication.pacemaker import ManagedMachines
-from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
 
 
@@ -67,7 +64,7 @@ def _refuse_slow_replicas(topology: Topology) -> None:
 
 def _refuse_missing_choice(name: str, topology: Topology) -> None:
     if name == PROTOCOL:
-        if not _has_machines(topology):
+        if not replication.kind_of(topology).protocols:
             raise LabError(
                 f"{topology.name} has no replicated disk, so it has no setting {name}",
                 "a topology whose disk DRBD replicates",
@@ -88,11 +85,11 @@ def _why_no_choice(topology: Topology) -> str:
 
 def follows_a_source(topology: Topology) -> bool:
     """Return whether it is a source with replicas."""
-    return issubclass(replication.kind_of(topology), Followers)
+    return replication.kind_of(topology).follows_a_source
 
 
 def _has_machines(topology: Topology) -> bool:
-    return issubclass(replication.kind_of(topology), RunsMachines)
+    return replication.kind_of(topology).in_machines
 
 
 def _follow_the_source(topology: Topology) -> bool:
@@ -130,10 +127,12 @@ def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) ->
             "a topology with links; a source without replicas is replication=none",
             f"./lab ask async --rtt {values[RTT]} --vary replication=none,async",
         )
-    if values.get(PROTOCOL) == "A" and issubclass(replication.kind_of(topology), ManagedMachines):
+    protocol, known = values.get(PROTOCOL), replication.kind_of(topology).protocols
+    if protocol and protocol not in known:
         raise LabError(
-            f"DRBD has no protocol A in {topology.name}: a primary that loses its peer fences it before it continues",
-            "protocol B or C there, or a pair without a cluster manager",
+            f"DRBD has no protocol {protocol} in {topology.name}: a primary that loses its peer fences it before it "
+            "continues",
+            f"protocol {' or '.join(known)} there, or a pair without a cluster manager",
             f"./lab ask drbd --vary {PROTOCOL}=A,B,C",
         )
     wanted = replication_of(values, topology)

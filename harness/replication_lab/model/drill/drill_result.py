@@ -128,6 +128,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
         figures["histories"] = len({view.history for view in said})
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
+    if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
+        figures["lost_transactions"] = sum(counted)
     for acted in evidence.acted:
         figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():

@@ -8,6 +8,7 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
 from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.history import Copy
+from replication_lab.model.lab.succession import TakenOver
 
 
 class View(msgspec.Struct, frozen=True):
@@ -102,7 +103,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
     just before the first fault, and at the end as well unless a fault undid them. `looked` are the nodes' views, about
     one a second of each; records of older versions have none. `application` are the answers of the user's own probe.
-    `noise` is that of the load before, during and after each fault; records of older versions have none.
+    `noise` is that of the load before, during and after each fault; records of older versions have none. `taken_over`
+    are the changes of the node that accepts writes, with what each is known to have lost; older records have none.
     """
 
     drill: Drill
@@ -117,6 +119,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     counted: dict[str, int] = {}
     compared: dict[str, int] = {}
     promoted_s: float | None = None
+    taken_over: list[TakenOver] = []
     forbidden: list[str] = []
     harness: dict[str, float] = {}
     doubts: list[str] = []

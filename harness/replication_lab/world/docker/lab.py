@@ -18,7 +18,7 @@ from replication_lab.world.docker import beside, images, labels, leftovers, mach
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.service import Node, Service, seconds_of
 from replication_lab.world.files import read_own, write_whole
-from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
+from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
 from replication_lab.world.packets.namespace import Beside, Guest, Namespace
@@ -129,8 +129,7 @@ class Lab:
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
         known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
-        below = BELOW_SERVERS & {self.topology.replication}
-        return known | below | ({"own_slap"} if slap else set())
+        return known | ({self.topology.replication} - REPORTED) | ({"own_slap"} if slap else set())
 
     @property
     def different_nodes(self) -> list[str]:

@@ -24,6 +24,8 @@ COMPARING = ("VerifyS", "VerifyT")
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
 # How long a running machine may stay unresponsive before this is reported.
 SILENT_SECONDS = 20
+# DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
+SERVE_SECONDS = 120
 # Each poll takes 0.3 s of the guest's only CPU, which the comparison needs.
 COMPARED_POLL_SECONDS = 1
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
@@ -204,6 +206,16 @@ class Peer:
         self.refuse_unless_running()
         return self.answer()
 
+    def wait_until_serves(self) -> None:
+        """Wait until its server answers, for example after a promotion."""
+        clock.wait_until(
+            self.machine.answers,
+            f"the server on {self.node} to answer",
+            SERVE_SECONDS,
+            every=0.1,
+            hint=f"./lab logs {self.node} --lab {self.lab.name}",
+        )
+
     def answer(self) -> ResourceStatus | None:
         """Return its status; None if it is dead, frozen or booting."""
         with suppress(LabError):
@@ -217,7 +229,7 @@ class Peer:
             raise LabError(
                 f"{self.node} has stopped trying to connect. {self.last_log_lines()}",
                 "a peer with the same settings, and no split brain",
-                "./lab drbd status",
+                "./lab status",
             )
         return found
 
@@ -238,14 +250,14 @@ class Peer:
             lambda: self._has_compared(progress),
             "the comparison to end",
             every=COMPARED_POLL_SECONDS,
-            hint="./lab drbd status",
+            hint="./lab status",
         )
         found = self.status()
         if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
             raise LabError(
                 f"the comparison of both disks was aborted: {found.words()}. {self.last_log_lines()}",
                 "machines that stay connected until all blocks are compared",
-                "./lab drbd verify",
+                f"./lab disk check {self.node}",
             )
         return found.out_of_sync_kib
 
@@ -268,7 +280,7 @@ def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda _: Non
             lambda: _recovery(both, progress),
             f"both machines {CONNECTED} and {UP_TO_DATE}",
             every=POLL_SECONDS,
-            hint="./lab drbd status",
+            hint="./lab status",
         )
     except clock.Stalled as stalled:
         words = "\n".join(peer.last_log_lines() for peer in both)
@@ -289,17 +301,14 @@ def verify(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> int:
     return next(iter(peers(lab).values())).differing_kib(progress)
 
 
-def machines(lab: Lab) -> list[str]:
-    """Return the names of a resource's machines; none in a lab without one."""
-    return [node.name for node in lab.topology.nodes if node.role == "peer"]
-
-
 def peers(lab: Lab) -> dict[str, Peer]:
-    """Return the resource's machines by node; LabError for a lab without one."""
-    found = {node: Peer(lab, node) for node in machines(lab)}
-    if not found:
-        raise LabError(f"{lab.name} has no DRBD resource", "a lab of topology drbd", "./lab up drbd")
-    return found
+    """Return the resource's machines by node."""
+    return {node.name: Peer(lab, node.name) for node in lab.topology.nodes}
+
+
+def other(lab: Lab, node: str) -> Peer:
+    """Return the peer of a machine."""
+    return next(peer for name, peer in peers(lab).items() if name != node)
 
 
 def primary(lab: Lab) -> Peer:
@@ -310,5 +319,5 @@ def primary(lab: Lab) -> Peer:
         peer.refuse_unless_running()
     if len(serving) != 1:
         names = " and ".join(peer.node for peer in serving) or "no machine"
-        raise LabError(f"{names} of {lab.name} is primary", "one primary", "./lab drbd status")
+        raise LabError(f"{names} of {lab.name} is primary", "one primary", "./lab status")
     return serving[0]

@@ -199,7 +199,7 @@ class PacemakerCluster:
             lambda: self._served_by(nodes),
             f"{' or '.join(nodes)} to run the service",
             every=POLL_SECONDS,
-            hint=f"./lab ha status --lab {self.lab.name}",
+            hint=f"./lab status --lab {self.lab.name}",
         )
 
     def _served_by(self, nodes: tuple[str, ...]) -> tuple[str, str]:
@@ -211,20 +211,3 @@ class PacemakerCluster:
             if leads_to in nodes and status.quorum and status.serving == leads_to:
                 return leads_to, said
         return "", said
-
-
-def is_managed(lab: Lab) -> bool:
-    return lab.topology.manager == "pacemaker"
-
-
-def cluster(lab: Lab) -> PacemakerCluster:
-    """Return the lab's cluster; LabError if no cluster manager runs its machines."""
-    if not is_managed(lab):
-        raise LabError(f"{lab.name} has no cluster manager", "a lab of topology drbd-ha", "./lab up drbd-ha")
-    return PacemakerCluster(lab)
-
-
-def refuse_managed(lab: Lab, instead: str) -> None:
-    """Refuse what Pacemaker would undo, or treat as a failure."""
-    if is_managed(lab):
-        raise LabError(f"{lab.name} is managed by Pacemaker, which would undo this", "a command of ./lab ha", instead)

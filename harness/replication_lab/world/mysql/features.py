@@ -15,8 +15,8 @@ BY_VARIABLE = {
     "tmp_aria": ("aria_used_for_temp_tables",),
 }
 PROVIDER = "wsrep_provider"
-# Features of a topology that lie below its servers, so that no server reports them.
-BELOW_SERVERS = frozenset({"drbd"})
+# The features that a server can report; replication that is not among them lies below it, or every server has it.
+REPORTED = frozenset({*BY_VARIABLE, "galera"})
 
 
 def features_of(server: Server) -> frozenset[str]:

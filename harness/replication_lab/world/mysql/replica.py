@@ -30,6 +30,18 @@ class ReplicaStatus:
     def healthy(self) -> bool:
         return self.connected and self.applying
 
+    def words(self, missing: int) -> str:
+        """Return how far it is behind; `missing` transactions of its source, of which the server knows a part.
+
+        A server says 0 s as long as it has applied all that it received.
+        """
+        threads = "replicates" if self.healthy else f"does not replicate: {self.error or 'stopped'}"
+        lag = "lag unknown" if self.lag_seconds is None else f"{self.lag_seconds} s behind"
+        if missing:
+            server = "" if self.lag_seconds is None else f" (the server says {self.lag_seconds} s)"
+            lag = f"{missing} transactions behind{server}"
+        return f"{threads} from {self.host}:{self.port}, {lag}"
+
     @property
     def threads(self) -> str:
         """Return the state of both threads in words."""

@@ -18,6 +18,12 @@ class SemiSyncStatus:
     wait_point: str | None
     timeout_ms: int
 
+    def words(self) -> str:
+        """Return the status of a source with semi-sync."""
+        counted = f"{self.replicas} replica(s), {self.acknowledged} commits acknowledged"
+        waits = f"{self.wait_point or 'AFTER_COMMIT'}, {counted}"
+        return f"semi-sync {'ON' if self.active else 'OFF (fell back to asynchronous)'}, {waits}"
+
 
 @dataclass(frozen=True)
 class SemiSync:
