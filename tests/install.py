@@ -1,9 +1,10 @@
 """Install what tests, checks and the book need into .venv, once; `make` runs this."""
 
 import shutil
-import subprocess
 import sys
 
+import environment
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import lock, places
 
 LIST, INSTALLED = places.CHECKOUT / "tests" / "requirements.txt", places.CHECKOUT / ".venv" / "developing.txt"
@@ -14,10 +15,12 @@ def main() -> None:
     with lock.held("libraries"):
         if not INSTALLED.exists() or INSTALLED.read_bytes() != LIST.read_bytes():
             # What is used is compiled then: mypy and mkdocs are large, and `make test` needs neither.
-            pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
-            subprocess.run([*pip, "--require-hashes", "-r", LIST], check=True)
+            environment.install(LIST)
         shutil.copy(LIST, INSTALLED)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except LabError as error:
+        sys.exit(f"error: {error}")

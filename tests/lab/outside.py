@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hatchling.builders.wheel import WheelBuilder
 from replication_lab.model.core.command import LAUNCHER
 from replication_lab.world import catalogue
 
@@ -18,6 +19,11 @@ SECONDS = 900
 OF_PIP = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence")
 # What an environment of the tests says of the checkout and of the session.
 LEFT_OUT = ("PYTHON", "PYTEST", "VIRTUAL_ENV", "LAB_", "COV", "XDG_")
+
+
+def built_wheel(folder: Path) -> Path:
+    """Build the checkout's wheel, without a network; return its path in the folder."""
+    return Path(next(WheelBuilder(str(catalogue.ROOT)).build(directory=str(folder))))
 
 
 @dataclass(frozen=True)
@@ -62,14 +68,8 @@ class Outside:
     def install(self) -> None:
         """Build the wheel from the checkout, and install it with its dependencies into an environment of its own."""
         subprocess.run([sys.executable, "-m", "venv", str(self.root / "env")], check=True)
-        self.wheel = self._built()
+        self.wheel = built_wheel(self.root / "wheel")
         self.type(f"pip install -q {self.wheel}")
-
-    def _built(self) -> Path:
-        options = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"]
-        command = [sys.executable, "-m", "pip", "wheel", *options, "-w", str(self.root / "wheel"), str(catalogue.ROOT)]
-        subprocess.run(command, check=True, env=self.variables())
-        return next((self.root / "wheel").iterdir())
 
     def variables(self) -> dict[str, str]:
         """Return an environment that knows nothing of the checkout, in which the installed commands are found first."""

@@ -15,9 +15,9 @@ import pytest
 from replication_lab.world import catalogue
 
 from tests.lab.conftest import things_of
+from tests.lab.outside import built_wheel
 
 CONSUMER = catalogue.ROOT / "tests" / "consumer"
-OFFLINE = ["--no-index", "--no-deps", "--disable-pip-version-check", "-q"]
 # The processes of pytest-xdist remove their labs within the ten seconds that they are given.
 END_SECONDS = 60
 
@@ -26,13 +26,10 @@ END_SECONDS = 60
 def python(tmp_path_factory):
     """Return a Python that has the lab as an installed wheel, and pytest and all requirements from this environment."""
     root = tmp_path_factory.mktemp("consumer")
-    pip = [sys.executable, "-m", "pip"]
-    build = [*pip, "wheel", *OFFLINE, "--no-build-isolation", "-w", root / "wheel", catalogue.ROOT]
-    subprocess.run(build, check=True, env=clean())
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / "env"], check=True)
     found = root / "env" / "bin" / "python"
-    (wheel,) = (root / "wheel").iterdir()
-    subprocess.run([*pip, "--python", found, "install", *OFFLINE, wheel], check=True, env=clean())
+    uv = [Path(sys.prefix) / "bin" / "uv", "pip", "install", "--offline", "--no-deps", "-q", "--python", found]
+    subprocess.run([*uv, built_wheel(root / "wheel")], check=True, env=clean())
     # A plain path: the checkout, which this environment names in a .pth file of its own, is not found there.
     (packages,) = (root / "env" / "lib").glob("python3*/site-packages")
     (packages / "requirements.pth").write_text(f"{sysconfig.get_path('purelib')}\n")

@@ -17,6 +17,8 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from replication_lab.world import catalogue
 
+from tests.lab.outside import built_wheel
+
 OFFLINE = ["--no-index", "--no-deps", "--disable-pip-version-check", "-q"]
 QUESTION = ["single", "--vary", "sync_binlog=0,1", "--rounds", "3", "--seconds", "1", "--noise", "accept"]
 
@@ -31,15 +33,9 @@ def installed(tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     for name in ("home", "home-of-pip", "work", "elsewhere"):
         (root / name).mkdir()
-    pip = [sys.executable, "-m", "pip"]
-    subprocess.run(
-        [*pip, "wheel", *OFFLINE, "--no-build-isolation", "-w", root / "wheel", catalogue.ROOT],
-        check=True,
-        env=clean(root),
-    )
     subprocess.run([sys.executable, "-m", "venv", root / "env"], check=True)
     python = root / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", *OFFLINE, *(root / "wheel").iterdir()], check=True, env=clean(root))
+    subprocess.run([python, "-m", "pip", "install", *OFFLINE, built_wheel(root / "wheel")], check=True, env=clean(root))
     # A plain path: the checkout, which this environment names in a .pth file of its own, is not found there.
     (packages(root) / "requirements.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return root

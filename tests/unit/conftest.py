@@ -23,7 +23,7 @@ from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
-from replication_lab.world.docker import compose_version, machine
+from replication_lab.world.docker import compose_version, machine, own_engine
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.docker.machine import EngineMachine
@@ -74,7 +74,8 @@ def no_world(tmp_path_factory):
         patch.setattr(time, "sleep", forbidden("sleep"))
         # A command that builds an image holds the machine's own locks for minutes.
         patch.setattr(lock, "FOLDER", tmp_path_factory.getbasetemp() / "locks")
-        patch.setattr(docker_engine, "_run_quietly", lambda _command: None)
+        patch.setattr(own_engine, "run_as_root", forbidden("root's power"))
+        patch.setattr(own_engine, "elsewhere", lambda: "")
         patch.setattr(compose_version, "COMMAND", ("no-docker-here",))
         patch.setattr(machine, "facts", lambda: HERE)
         yield
@@ -237,6 +238,9 @@ def engine(monkeypatch):
             return found
 
         monkeypatch.setattr(EngineClient, "from_env", look)
+        monkeypatch.setattr(
+            own_engine, "answers", lambda: not isinstance(found, Exception) or "Permission" in str(found)
+        )
         return found
 
     return answers

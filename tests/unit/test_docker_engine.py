@@ -1,6 +1,8 @@
 """Is the machine left alone where it has an engine, and an engine installed only where that is meant?"""
 
+import contextlib
 import os
+import socket
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ import pytest
 from docker.errors import DockerException
 from replication_lab.cli import Deferred, cli
 from replication_lab.world import installing
-from replication_lab.world.docker import compose_version
+from replication_lab.world.docker import compose_version, own_engine
 from replication_lab.world.docker import engine as docker_engine
 
 Usage = namedtuple("Usage", "total used free")
@@ -18,6 +20,8 @@ PERMISSION = DockerException(
     "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))"
 )
 NOBODY = DockerException("Error while fetching server API version: FileNotFoundError(2, 'No such file or directory')")
+# As it is: in other tests it is replaced.
+ELSEWHERE = own_engine.elsewhere
 TRIXIE = Path(docker_engine.__file__).parent / "trixie-source.sh"
 DEBIAN = "docker.io containerd docker-cli docker-compose docker-buildx"
 INSTALL = "env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends"
@@ -41,12 +45,12 @@ def machine(monkeypatch):
 
     def of(id_, version):
         ran = []
-        monkeypatch.setattr(docker_engine, "_release", lambda: {"ID": id_, "VERSION_ID": version})
-        monkeypatch.setattr(docker_engine, "_installed", lambda: False)
-        monkeypatch.setattr(docker_engine.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
+        monkeypatch.setattr(own_engine, "_release", lambda: {"ID": id_, "VERSION_ID": version})
+        monkeypatch.setattr(own_engine, "_installed", lambda: False)
+        monkeypatch.setattr(own_engine.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
         monkeypatch.setattr(installing, "run_as_root", lambda command: ran.append(" ".join(map(str, command))))
         monkeypatch.setattr(installing, "_new", lambda _change: [])
-        monkeypatch.setattr(docker_engine, "_start", lambda: ran.append("start"))
+        monkeypatch.setattr(own_engine, "_start", lambda: ran.append("start"))
         monkeypatch.delenv("DOCKER_HOST", raising=False)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         return ran
@@ -142,7 +146,7 @@ def test_the_engine_of_the_users_context_is_used_and_nothing_installed(engine, m
     engine(NOBODY)
     monkeypatch.setenv("DOCKER_HOST", "to be restored")
     monkeypatch.delenv("DOCKER_HOST")
-    monkeypatch.setattr(docker_engine, "_run_quietly", lambda command: "unix:///run/user/1000/docker.sock")
+    monkeypatch.setattr(own_engine, "elsewhere", lambda: "unix:///run/user/1000/docker.sock")
 
     assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
     assert os.environ["DOCKER_HOST"] == "unix:///run/user/1000/docker.sock"
@@ -156,6 +160,65 @@ def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
     assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nOK", True),
+        (b"HTTP/1.0 500 Internal Server Error\r\n\r\n", False),
+        (b"", False),
+        (FileNotFoundError(2, "No such file or directory"), False),
+        (TimeoutError("timed out"), False),
+        # It is there, and not started a second time: the error about the permission comes later.
+        (PermissionError(13, "Permission denied"), True),
+    ],
+)
+def test_an_engine_answers_if_it_says_so_on_its_socket(monkeypatch, said, found):
+    """Asked without Docker's library, which the launcher does not have yet."""
+
+    class Socket(contextlib.nullcontext):
+        def __init__(self, family):
+            super().__init__(self)
+
+        def settimeout(self, seconds):
+            assert 0 < seconds < 60
+
+        def connect(self, path):
+            assert path == "/var/run/docker.sock"
+            if isinstance(said, Exception):
+                raise said
+
+        def sendall(self, request):
+            assert request.startswith(b"GET /_ping ")
+
+        def recv(self, size):
+            return said[:size]
+
+    monkeypatch.setattr(own_engine, "socket", SimpleNamespace(socket=Socket, AF_UNIX=socket.AF_UNIX))
+
+    assert own_engine.answers() is found
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("unix:///var/run/docker.sock\n", ""),
+        ("unix:///run/user/1000/docker.sock\n", "unix:///run/user/1000/docker.sock"),
+        (FileNotFoundError(2, "docker"), ""),
+    ],
+)
+def test_a_context_that_names_another_engine_is_told(monkeypatch, said, found):
+    """Without the command `docker` there is none."""
+
+    def run(command, **_options):
+        if isinstance(said, Exception):
+            raise said
+        return SimpleNamespace(stdout=said)
+
+    monkeypatch.setattr(own_engine.subprocess, "run", run)
+
+    assert ELSEWHERE() == found
+
+
 # --- installing one ---------------------------------------------------------------------------------------------------
 
 
@@ -165,7 +228,7 @@ def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
         (
             ("debian", "12"),
             [
-                f"sh {TRIXIE} {docker_engine.TRIXIE_SOURCE} {docker_engine.TRIXIE_PIN}",
+                f"sh {TRIXIE} {own_engine.TRIXIE_SOURCE} {own_engine.TRIXIE_PIN}",
                 "apt-get update -q",
                 f"{INSTALL} {' '.join(f'{name}/trixie' for name in DEBIAN.split())} iptables",
             ],
@@ -207,8 +270,8 @@ def test_an_engine_that_answers_is_never_installed_over(engine, compose, monkeyp
     """No path leads to an installation while something answers on the socket."""
     engine()
     compose("2.26.1")
-    monkeypatch.setattr(docker_engine, "make", lambda: pytest.fail("installed over a running engine"))
-    monkeypatch.setattr(docker_engine, "_start", lambda: pytest.fail("started beside a running engine"))
+    monkeypatch.setattr(own_engine, "make", lambda: pytest.fail("installed over a running engine"))
+    monkeypatch.setattr(own_engine, "_start", lambda: pytest.fail("started beside a running engine"))
 
     docker_engine.ensure()
 
@@ -217,7 +280,7 @@ def test_an_installed_engine_is_started_and_not_installed(engine, machine, monke
     """dockerd and Compose are installed, and no engine answers: only the start is tried."""
     engine(NOBODY)
     ran = machine("debian", "13")
-    monkeypatch.setattr(docker_engine, "_installed", lambda: True)
+    monkeypatch.setattr(own_engine, "_installed", lambda: True)
     refused(docker_engine.ensure)
 
     assert ran == ["start"]
@@ -227,7 +290,7 @@ def test_a_machine_without_apt_is_told_what_is_needed(engine, machine, monkeypat
     """No guess at other packagers."""
     engine(NOBODY)
     machine("fedora", "42")
-    monkeypatch.setattr(docker_engine.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(own_engine.shutil, "which", lambda *_, **__: None)
 
     assert "no apt" in refused(docker_engine.ensure).found
 
@@ -251,8 +314,8 @@ def test_an_engine_that_the_lab_started_is_not_stopped_under_a_lab_that_runs(
     ran = []
     command = ["dockerd", "--pidfile", str(tmp_path / "pid")] if of_the_engine else ["sleep", "9"]
     monkeypatch.setattr(docker_engine.psutil, "Process", lambda _: SimpleNamespace(cmdline=lambda: command))
-    monkeypatch.setattr(docker_engine, "PID", tmp_path / "pid")
-    docker_engine.PID.write_text("4711")
+    monkeypatch.setattr(own_engine, "PID", tmp_path / "pid")
+    own_engine.PID.write_text("4711")
     containers = SimpleNamespace(list=lambda sparse: running)
     monkeypatch.setattr(docker_engine, "client", lambda: SimpleNamespace(containers=containers))
     docker_engine.client.cache_clear = lambda: None

@@ -1,5 +1,7 @@
 """Are images built only when and where they can be?"""
 
+import contextlib
+import io
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import bake_file, images
+from replication_lab.world.docker import bake_file, base_image, images
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Build, Image
@@ -134,7 +136,7 @@ def built(engine, folder, monkeypatch):
         monkeypatch.setattr(images.subprocess, "Popen", start)
         monkeypatch.setattr(images.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
         found = engine(known={f"replication-lab/{name}": image for name, image in known.items()})
-        monkeypatch.setattr(images, "_make_base", lambda: found.known.update({"replication-lab/base": Image()}))
+        monkeypatch.setattr(base_image, "make", lambda: found.known.update({"replication-lab/base": Image()}))
         return commands
 
     return on
@@ -222,12 +224,59 @@ def test_removing_images_takes_only_those_of_the_lab(engine):
     assert list(found.known) == ["postgres:17"]
 
 
-def test_installing_mmdebstrap_is_announced_or_refused(monkeypatch, refused):
+@pytest.fixture
+def docker(monkeypatch):
+    """Return the commands of Docker that are typed; give it those that fail, by their first word."""
+
+    def with_failing(*failing, listed=""):
+        typed = []
+
+        def run(command, **_):
+            typed.append(" ".join(command))
+            return SimpleNamespace(returncode=int(command[1] in failing), stdout=listed, stderr="")
+
+        monkeypatch.setattr(base_image.subprocess, "run", run)
+        return typed
+
+    return with_failing
+
+
+def test_the_base_is_pulled_if_a_registry_answers(docker, monkeypatch):
+    """Nothing is made then, and nothing installed."""
+    typed = docker()
+    monkeypatch.setattr(base_image.subprocess, "Popen", lambda *_, **__: pytest.fail("made"))
+    base_image.make()
+
+    assert typed == ["docker pull --quiet debian:trixie-slim", "docker tag debian:trixie-slim replication-lab/base"]
+
+
+def test_a_base_that_cannot_be_made_is_told_with_the_last_lines(docker, monkeypatch, refused):
+    """Those of mmdebstrap."""
+    docker("pull")
+    making = SimpleNamespace(stdout=None, stderr=io.BytesIO(b"E: no mirror"), returncode=1)
+    monkeypatch.setattr(base_image.subprocess, "Popen", lambda *_, **__: contextlib.nullcontext(making))
+    monkeypatch.setattr(base_image.shutil, "which", lambda name: name)
+
+    assert refused(base_image.make).found == "building the base image failed:\n  E: no mirror"
+
+
+def test_installing_mmdebstrap_is_announced_or_refused(docker, monkeypatch, refused):
     """No registry, no mmdebstrap and LAB_INSTALL=no: the command to type."""
-    monkeypatch.setattr(images.shutil, "which", lambda name, **_: None if name == "mmdebstrap" else name)
+    docker("pull")
+    monkeypatch.setattr(base_image.shutil, "which", lambda name, **_: None if name == "mmdebstrap" else name)
     monkeypatch.setenv("LAB_INSTALL", "no")
 
-    assert "mmdebstrap" in refused(images._bootstrap_base).next_step
+    assert "mmdebstrap" in refused(base_image.make).next_step
+
+
+@pytest.mark.parametrize(
+    ("failing", "listed", "first"), [((), "", True), ((), "0123\n", False), (("image",), "", False)]
+)
+def test_the_first_image_is_told_from_others(docker, failing, listed, first):
+    """An engine that does not tell is asked again later, by a command that says why."""
+    docker(*failing, listed=listed)
+
+    assert base_image.is_first() == first
 
 
 def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):

@@ -2,10 +2,13 @@
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from collections import defaultdict
 
+import psutil
 import pytest
 from replication_lab.world import catalogue
 
@@ -52,19 +55,24 @@ def test_the_launcher_asks_a_terminal_too(bare, keys, goes_on):
     assert (record.read_text() if record.exists() else "") == ("package python3-venv\n" if goes_on else "")
 
 
-# A Python for the launcher: it makes an environment of nothing but itself, and only locks are taken by a real one.
+# A Python for the launcher: it makes an environment of nothing but itself, and its pip installs a uv that is no better.
 MAKES_ENVIRONMENTS = """#!/bin/sh
 case "$*" in
-  *fcntl*) exec "$REAL" "$@" ;;
-  *sysconfig*) echo "$PACKAGES" ;;
-  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
-  *"pip install"*)
+  */environment.py*) exec "$REAL" -c 'import os, runpy, sys
+sys.executable, sys.argv = os.environ["LAB_PYTHON"], sys.argv[1:]
+sys.path[0] = os.path.dirname(sys.argv[0])
+runpy.run_path(sys.argv[0], run_name="__main__")' "$@" ;;
+  "-m venv "*) "$REAL" -m venv --without-pip "$4" && rm -f "$4/bin/python" && cp "$0" "$4/bin/python" ;;
+  *run_module*" config list") printf "%s\\n" "global.index-url='simple/of/a/company'" ;;
+  *run_module*" install "*)
     [ ! -e "$FAILS" ] || exit 1
     echo pip >>"$LOG"
     [ ! -p "$BEGUN" ] || { echo begun >"$BEGUN"; read -r _ <"$GO_ON"; }
+    printf '#!/bin/sh\\necho "uv $UV_DEFAULT_INDEX" >>"$LOG"\\n' >"${0%python}uv" && chmod +x "${0%python}uv"
     ;;
 esac
 """
+MADE = "pip\nuv simple/of/a/company\n"
 
 
 @pytest.fixture
@@ -72,17 +80,26 @@ def new_checkout(bare):
     """Return a checkout without an environment, and what to give its launcher; if `begun` is a pipe, pip waits."""
     folder, environment = bare
     (folder / "bin" / "python").write_text(MAKES_ENVIRONMENTS)
-    names = {"BEGUN": "begun", "GO_ON": "go-on", "FAILS": "fails", "PACKAGES": "."}
-    return folder, {**environment, "REAL": sys.executable, **{key: str(folder / name) for key, name in names.items()}}
+    shutil.copy(catalogue.ROOT / "harness" / "environment.py", folder / "harness")
+    (folder / "harness" / "replication_lab").symlink_to(catalogue.ROOT / "harness" / "replication_lab")
+    names = {"BEGUN": "begun", "GO_ON": "go-on", "FAILS": "fails"}
+    given = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+    return folder, {
+        **given,
+        **environment,
+        "REAL": sys.executable,
+        **{k: str(folder / name) for k, name in names.items()},
+    }
 
 
-def _launched(folder, environment):
+def _launched(folder, environment, *command, **options):
     return subprocess.Popen(
-        ["sh", str(folder / "lab"), "status"],
+        ["sh", str(folder / "lab"), *(command or ["status"])],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
 
 
@@ -100,7 +117,7 @@ def test_of_two_first_commands_one_makes_the_environment_and_the_other_waits(new
     assert waits == "waiting for another command that makes .venv\n"
     assert "making .venv" in first.communicate()[1]
     assert second.communicate()[1] == ""
-    assert (first.returncode, second.returncode, (folder / "log").read_text()) == (0, 0, "pip\n")
+    assert (first.returncode, second.returncode, (folder / "log").read_text()) == (0, 0, MADE)
 
 
 def test_a_checkout_at_a_path_with_a_colon_is_refused_in_words(new_checkout):
@@ -119,7 +136,7 @@ def test_a_checkout_at_a_path_with_a_colon_is_refused_in_words(new_checkout):
 def test_an_environment_that_python_cannot_make_is_one_error(new_checkout):
     """As on a full disk."""
     folder, environment = new_checkout
-    failing = MAKES_ENVIRONMENTS.replace('  "-m venv "*) ', '  "-m venv "*) exit 1 ;;\n  "-m never "*) ')
+    failing = MAKES_ENVIRONMENTS.replace('"-m venv "*) ', '"-m venv "*) exit 1 ;;\n  "-m never "*) ')
     (folder / "bin" / "python").write_text(failing)
     said = _launched(folder, environment)
 
@@ -136,7 +153,7 @@ def test_an_environment_that_is_not_whole_is_made_again(new_checkout, spoilt):
     (folder / ".venv" / spoilt).unlink()
 
     assert _launched(folder, environment).wait() == 0
-    assert (folder / "log").read_text() == "pip\npip\n"
+    assert (folder / "log").read_text() == 2 * MADE
 
 
 def test_an_environment_that_could_not_be_made_is_not_used(new_checkout):
@@ -148,6 +165,23 @@ def test_an_environment_that_could_not_be_made_is_not_used(new_checkout):
     assert failed.returncode == 3
     (folder / "fails").unlink()
 
+    assert _launched(folder, environment).wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_what_was_begun_and_the_next_command_makes_the_environment(new_checkout, number):
+    """Sent to the launcher alone, and not to what it has started, as a terminal would."""
+    folder, environment = new_checkout
+    for pipe in ("begun", "go-on"):
+        os.mkfifo(folder / pipe)
+    stopped = _launched(folder, environment)
+    assert (folder / "begun").read_text() == "begun\n"
+    stopped.send_signal(number)
+
+    assert f"stopped ({number.name})" in stopped.communicate()[1]
+    assert stopped.returncode == 128 + number
+    assert not any(str(folder) in " ".join(each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"]))
+    (folder / "begun").unlink()
     assert _launched(folder, environment).wait() == 0
 
 

@@ -17,6 +17,7 @@ import click
 
 from replication_lab import VERSION
 from replication_lab.cli import streams
+from replication_lab.model.core.command import STARTING_LABS
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import signals
 
@@ -104,9 +105,6 @@ COMMANDS = {
         "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",
     },
 }
-
-# Commands that usually start a lab.
-STARTING_LABS = ("up", "ask", "run", "drill")
 
 # Commands that change a running lab and do not undo it when they are interrupted.
 CHANGING = {

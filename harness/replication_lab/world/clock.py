@@ -3,19 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
-
-from tenacity import (
-    RetryError,
-    Retrying,
-    TryAgain,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_after_delay,
-    stop_never,
-    wait_fixed,
-)
 
 from replication_lab.model.core.errors import LabError
 
@@ -54,16 +44,12 @@ def wait_until(
 
     `condition` is called many times, so it only reads, or has an effect that may be repeated.
     """
-    attempts = Retrying(
-        retry=retry_if_exception_type(TryAgain),
-        stop=stop_after_delay(seconds),
-        wait=wait_fixed(every),
-        sleep=time.sleep,
-    )
-    try:
-        return attempts(lambda: _found(condition()))
-    except RetryError as error:
-        raise LabError(f"timed out after {seconds:g} s waiting for {what}", what, hint or "./lab status") from error
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() >= until:
+            raise LabError(f"timed out after {seconds:g} s waiting for {what}", what, hint or "./lab status")
+        time.sleep(every)
+    return found
 
 
 def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, every: float, hint: str = "") -> Found:
@@ -73,22 +59,17 @@ def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, e
     that was seen before does not count as progress.
     """
     seen, since = set[str](), timer()
-
-    def answer() -> Found:
-        nonlocal since
+    while True:
         found, said = look()
+        if found:
+            return found
         if said not in seen:
             seen.add(said)
             since = timer()
-        if not found and timer() - since > STALLED_SECONDS:
+        if timer() - since > STALLED_SECONDS:
             message = f"no progress for {STALLED_SECONDS} s; last state: {said}"
             raise Stalled(message, what, hint or "./lab status")
-        return _found(found)
-
-    attempts = Retrying(
-        retry=retry_if_exception_type(TryAgain), stop=stop_never, wait=wait_fixed(every), sleep=time.sleep
-    )
-    return attempts(answer)
+        time.sleep(every)
 
 
 def wait_while_changing(look: Callable[[], tuple[bool, str]], seconds: float, still_seconds: float) -> None:
@@ -105,16 +86,12 @@ def wait_while_changing(look: Callable[[], tuple[bool, str]], seconds: float, st
             state, since = now_, timer()
 
 
-def _found(answer: Found | None) -> Found:
-    if not answer:
-        raise TryAgain
-    return answer
-
-
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
     """Return the answer of `ask`. Repeat it after an error of type `after`, up to `tries` calls.
 
     A call that fails must leave nothing behind: as the start of a lab, which then removes it.
     """
-    attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
-    return attempts(ask)
+    for _ in range(tries - 1):
+        with suppress(after):
+            return ask()
+    return ask()

@@ -7,8 +7,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import platformdirs
-
 from replication_lab.model.core import command
 from replication_lab.model.core.errors import LabError
 
@@ -21,7 +19,12 @@ DATA = PACKAGE if INSTALLED else CHECKOUT
 _seen = [Path.cwd()]
 RUNS = _seen[0] / "runs" if INSTALLED else CHECKOUT / "runs"
 # What commands in any directory have to find again: the settings of running labs, locks, facts about this host.
-KEPT = platformdirs.user_cache_path("replication-lab", appauthor=False) if INSTALLED else RUNS
+KEPT = RUNS
+if INSTALLED:
+    # Not in a checkout, where the launcher uses this file before there are any libraries.
+    import platformdirs
+
+    KEPT = platformdirs.user_cache_path("replication-lab", appauthor=False)
 
 
 def here() -> Path:

@@ -2,6 +2,8 @@
 
 import re
 
+# Commands that usually start a lab.
+STARTING_LABS = ("up", "ask", "run", "drill")
 LAUNCHER = re.compile(r"(?<![\w./-])\./lab(?![\w./-])")
 
 

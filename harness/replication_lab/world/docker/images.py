@@ -1,6 +1,5 @@
 """The lab's images: find those that are missing or out of date, and build only those."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -14,14 +13,13 @@ from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue, installing, lock
+from replication_lab.world import catalogue, lock
 from replication_lab.world.console import Console
-from replication_lab.world.docker import bake_file, engine, machine, registry
+from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
+from replication_lab.world.docker.base_image import last_lines
 
 PREFIX = "replication-lab/"
-BASE = f"{PREFIX}base"
-PULLED_BASE = ("debian", "trixie-slim")
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 # Megabytes needed to build the images that are no engine; those of engines are in engines.yaml.
 MEGABYTES = {
@@ -64,10 +62,10 @@ def _is_fetched(name: str) -> bool:
 def _build(wanted: list[str]) -> None:
     if not wanted:
         return
-    needs_base = not is_present(BASE)
+    needs_base = not is_present(base_image.NAME)
     _check_space([*(["base"] if needs_base else []), *wanted])
     if needs_base:
-        _make_base()
+        base_image.make()
     print(f"building {', '.join(wanted)} (once; at most a few minutes)", file=sys.stderr, flush=True)
     _bake(wanted)
 
@@ -158,47 +156,6 @@ def _check_space(names: Iterable[str]) -> None:
         )
 
 
-def _make_base() -> None:
-    repository, tag = PULLED_BASE
-    try:
-        engine.client().images.pull(repository, tag).tag(BASE)
-    except DockerException:
-        print("making the base image (no image registry answers)", file=sys.stderr, flush=True)
-        _bootstrap_base()
-
-
-def _bootstrap_base() -> None:
-    if not shutil.which("mmdebstrap"):
-        if not shutil.which("apt-get"):
-            raise LabError(
-                "no image registry answers and there is no mmdebstrap",
-                "an image registry or mmdebstrap",
-                "docker pull debian:trixie-slim",
-            )
-        why = "mmdebstrap (it makes the base image; no image registry answers)"
-        change = installing.HostChange(why, [[*installing.APT_INSTALL, "mmdebstrap"]], ["mmdebstrap"])
-        installing.allow(change)
-        installing.make(change)
-    sudo = ["sudo"] if os.geteuid() else []
-    with subprocess.Popen(
-        [*sudo, "sh", catalogue.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as make:
-        imported = subprocess.run(
-            ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
-            stdin=make.stdout,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
-    if make.returncode or imported.returncode:
-        raise LabError(
-            f"building the base image failed:\n{_last_lines(reason + imported.stderr)}",
-            "mmdebstrap to succeed",
-            "./lab doctor",
-        )
-
-
 def _bake(names: list[str]) -> None:
     command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(bake_file.path())]
     for bundle in CA_BUNDLES:
@@ -226,14 +183,10 @@ def _bake(names: list[str]) -> None:
             raise
     if build.returncode:
         raise LabError(
-            f"building {', '.join(names)} failed:\n{_last_lines(''.join(said))}",
+            f"building {', '.join(names)} failed:\n{last_lines(''.join(said))}",
             "every step to succeed",
             "./lab doctor",
         )
-
-
-def _last_lines(text: str, count: int = 15) -> str:
-    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-count:])
 
 
 def all_tags() -> list[str]:
