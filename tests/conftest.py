@@ -11,7 +11,7 @@ from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.runner.rounds import PATIENCE_AT_ONCE
-from replication_lab.world import clock, signals
+from replication_lab.world import clock, owners, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from xdist.scheduler import LoadScopeScheduling
@@ -223,7 +223,7 @@ def nothing_left_behind():
     """Fail, at the end of a session, if a lab that it started is left, also after failures."""
     yield
     if docker_engine.is_running():
-        left = [name for name, lab in project.all_labs().items() if lab.is_own()]
+        left = [name for name, lab in project.all_labs().items() if owners.owner() in lab.owners]
         for name in left:
             leftovers.remove(name)
         assert not left, f"the session had to remove {', '.join(left)}"

@@ -38,4 +38,4 @@ def _cpus(lab: Lab, watched: bool) -> float:
 
 
 def _seconds(lab: Lab) -> float:
-    return host.own_cpu_seconds() + sum(lab.cpu_seconds().values())
+    return host.own_cpu_seconds() + sum(lab.all_containers.cpu_seconds().values())

@@ -129,6 +129,21 @@ class FakeNode:
         return self.lab.programs.run(self.name, command)
 
 
+class FakeContainers:
+    """No containers, as this machine has no process of the lab's."""
+
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def every(self) -> dict[str, Any]:
+        return {}
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {}
+
+
 class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
@@ -235,16 +250,8 @@ class FakeLab:
         pass
 
     @property
-    def subnets(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def every_container(self) -> dict[str, Any]:
-        """Return none, as this machine has no process of the lab's."""
-        return {}
-
-    def cpu_seconds(self) -> dict[str, float]:
-        return {}
+    def all_containers(self) -> "FakeContainers":
+        return FakeContainers()
 
     def another(self) -> "FakeLab":
         return self

@@ -38,9 +38,6 @@ class Machine(LabOfNames):
     def is_in_use(self):
         return self.in_use
 
-    def is_own(self):
-        return False
-
     def published(self, node, port):
         return "127.0.0.1", 30000 + self.starts
 

@@ -83,10 +83,10 @@ def wait_until_seen(nodes, name, state):
 
 def cpu_seconds(lab, act):
     """Return the CPU seconds that both machines use while they are asked ten times."""
-    before = lab.cpu_seconds()
+    before = lab.all_containers.cpu_seconds()
     for _ in range(10):
         act()
-    return sum(lab.cpu_seconds()[node.name] - before[node.name] for node in lab.topology.nodes)
+    return sum(lab.all_containers.cpu_seconds()[node.name] - before[node.name] for node in lab.topology.nodes)
 
 
 @contextmanager

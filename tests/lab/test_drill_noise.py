@@ -49,7 +49,7 @@ def test_the_same_drill_is_judged_on_a_quiet_machine(limited, noise_beforehand):
 def test_the_processes_that_publish_a_labs_ports_are_found_by_its_networks(drill_labs):
     """Their CPU time grows with the lab's connections. Those of other networks are not found."""
     lab = drill_labs("single").lab()
-    before = of_published_ports(lab.subnets)
+    before = of_published_ports(lab.all_containers.subnets)
     if not before:
         pytest.skip("this engine publishes ports without docker-proxy")
     wait_until(lambda: carried_by(lab) > sum(before.values()), "connections to use CPU time")
@@ -61,17 +61,17 @@ def carried_by(lab):
     """Return the CPU seconds of the processes that publish the lab's ports, after some connections across them."""
     for _ in range(20):
         lab.node("server").server().value("SELECT REPEAT('x', 100000)")
-    return sum(of_published_ports(lab.subnets).values())
+    return sum(of_published_ports(lab.all_containers.subnets).values())
 
 
 def test_what_a_server_used_before_it_was_killed_still_counts(drill_labs):
     """Docker counts each run of a container from zero; without the first one the lab's own work would be noise."""
     lab = drill_labs("single").lab()
-    server, used = lab.node("server"), [lab.cpu_seconds()["server"]]
+    server, used = lab.node("server"), [lab.all_containers.cpu_seconds()["server"]]
     server.kill()
-    used.append(lab.cpu_seconds()["server"])
+    used.append(lab.all_containers.cpu_seconds()["server"])
     server.start_again()
     wait_until(server.is_healthy, "the server to be back")
-    used.append(lab.cpu_seconds()["server"])
+    used.append(lab.all_containers.cpu_seconds()["server"])
 
     assert 0.05 < used[0] <= used[1] < used[2]

@@ -9,7 +9,7 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.galera import wait_until_synced
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, lab_files
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.mysql.galera import GaleraNode
 
@@ -100,7 +100,7 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
     """LAB_SST is the joiner's; its data directory was lost. No process of the cluster shows a password meanwhile."""
     whole.node("node3").kill()
     at_data_of(whole, "node3", f"find {DATA} -mindepth 1 -delete")
-    docker_compose = ["docker", "compose", "--env-file", str(whole.env_file)]
+    docker_compose = ["docker", "compose", "--env-file", str(lab_files.file_of(whole.name, lab_files.SETTINGS))]
     with processes_watched() as seen:
         subprocess.run(
             [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],

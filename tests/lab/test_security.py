@@ -9,7 +9,7 @@ from contextlib import suppress
 import pymysql
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue, owners
+from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.docker import engine, labels
 from replication_lab.world.docker.lab import PASSWORDS
 
@@ -128,7 +128,7 @@ def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync
 
     assert [one.name for one in others for secret in secrets if secret in json.dumps(one.attrs)] == []
     assert [path for path in kept for secret in secrets if secret.encode() in content(path)] == []
-    assert semisync.env_file.stat().st_mode & 0o077 == 0
+    assert lab_files.file_of(semisync.name, lab_files.SETTINGS).stat().st_mode & 0o077 == 0
 
 
 def test_an_application_may_not_write_where_it_is_read_only(semisync):

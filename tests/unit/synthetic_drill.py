@@ -65,13 +65,10 @@ def opening(*drills) -> DrillsOpening:
 class Upped:
     """A lab that came up, and whether it has been removed, or is meant to stay."""
 
-    name, topology = "drill-galera-1", GALERA
+    name, topology, engine = "drill-galera-1", GALERA, "mariadb"
 
     def __init__(self):
         self.gone = self.stays = False
-
-    def save_state(self, proofs, toxics):
-        self.stays = True
 
     def down(self):
         self.gone = True

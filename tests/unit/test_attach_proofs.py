@@ -7,6 +7,7 @@ from replication_lab.attach import attach
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.containers import LabContainers
 
 LINK, PROXY, APP = "app-db", "10.0.0.9", "10.0.0.3"
 
@@ -26,7 +27,7 @@ class Shop:
         link = SimpleNamespace(name=LINK, consumer="app", server="db", service="lab-app-db")
         self.attached = SimpleNamespace(links=[link])
         self.topology = SimpleNamespace(link=lambda _: link)
-        self.all_containers = {"app": [container(APP, *links)]}
+        self.all_containers = LabContainers("shop", lambda _: {"app": [container(APP, *links)]})
         self._resolved = list(resolved)
         proxy = SimpleNamespace(addresses=lambda: {PROXY}, logs=lambda _: log)
         self.service = lambda _: proxy

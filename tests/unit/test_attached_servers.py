@@ -24,7 +24,7 @@ def container(name, hostname=ID[:12], **environment):
 def lab(monkeypatch, databases=("shop",), **environment):
     """Return an attached shop whose server lists these databases."""
     found = AttachedLab("shop", attachment().topology, "mariadb", "", attached=attachment(), attached_by="1-2")
-    found.__dict__["containers"] = {"db": container("db", **environment)}
+    found.all_containers.all = {"db": [container("db", **environment)]}
     rows = [{"Database": name} for name in databases]
     server = SimpleNamespace(rows=lambda _sql: rows)
     monkeypatch.setattr(AttachedLab, "node", lambda _lab, _name: SimpleNamespace(server=lambda: server))

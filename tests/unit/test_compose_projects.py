@@ -11,10 +11,11 @@ from replication_lab.lab import down as removal
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.world import catalogue, files, lab_files, signals
+from replication_lab.world import catalogue, files, lab_files, lab_state, signals
 from replication_lab.world.docker import compose, images, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.lab_state import LabState
 from replication_lab.world.mysql.dialects import dialects
 
 from tests.fakes.docker_engine import CONFIG, Holding, Thing
@@ -262,9 +263,10 @@ def test_a_machine_whose_agent_is_silent_is_told_from_a_command_that_fails(engin
 
 def test_the_password_is_private(state, lab):
     """The file with the lab's password can be read by its owner only, and is written whole."""
-    files.write_whole(lab.env_file, project._environment(lab).encode())
+    path = lab_files.file_of(lab.name, lab_files.SETTINGS)
+    files.write_whole(path, project._environment(lab).encode())
 
-    assert stat.S_IMODE(lab.env_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [path.name for path in state.iterdir()] == ["lab-a.env"]
 
 
@@ -286,12 +288,13 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
 
 def test_what_a_lab_remembers_reads_back(state, lab):
     """Proofs and toxics survive; a broken file reads as never proved."""
-    lab.save_state([Proof("semi-sync is on", "1 replica", True)], {"source-replica": "lan"})
-    assert lab.state().proofs == [Proof("semi-sync is on", "1 replica", True)]
-    assert lab.state().toxics == {"source-replica": "lan"}
-    files.write_whole(lab.state_file, b"{")
+    proofs = [Proof("semi-sync is on", "1 replica", True)]
+    lab_state.save(lab.name, LabState("semisync", "mariadb", proofs, {"source-replica": "lan"}))
+    assert lab_state.saved(lab.name).proofs == proofs
+    assert lab_state.saved(lab.name).toxics == {"source-replica": "lan"}
+    files.write_whole(lab_files.file_of(lab.name, lab_files.STATE), b"{")
 
-    assert lab.state() is None
+    assert lab_state.saved(lab.name) is None
 
 
 def why(lab, stderr):

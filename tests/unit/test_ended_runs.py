@@ -1,9 +1,7 @@
 """Does the CPU time of a container count across its end, and only once?"""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
+from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.service import Service
 
 
@@ -11,8 +9,7 @@ from replication_lab.world.docker.service import Service
 def server(monkeypatch):
     """Return a service whose container has used 3 s so far."""
     monkeypatch.setattr(Service, "usage", lambda _: {"cpu_stats": {"cpu_usage": {"total_usage": 3_000_000_000}}})
-    lab: Any = SimpleNamespace(cpu_of_ended={})
-    return Service(lab, "server")
+    return Service(LabContainers("lab-a"), "server")
 
 
 def test_what_each_run_used_is_added(server):
@@ -21,7 +18,7 @@ def test_what_each_run_used_is_added(server):
         with server.ending():
             pass
 
-    assert server.lab.cpu_of_ended == {"server": 6.0}
+    assert server.containers.cpu_of_ended == {"server": 6.0}
 
 
 def test_a_container_that_was_not_ended_counts_once(server):
@@ -29,4 +26,4 @@ def test_a_container_that_was_not_ended_counts_once(server):
     with pytest.raises(OSError, match="refused"), server.ending():
         raise OSError("refused")
 
-    assert server.lab.cpu_of_ended == {}
+    assert server.containers.cpu_of_ended == {}

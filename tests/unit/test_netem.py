@@ -13,8 +13,11 @@ from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_REORDER, ToxicBody
 from replication_lab.world import catalogue
-from replication_lab.world.packets import link_ends, netem, packet_ability
+from replication_lab.world.docker.containers import LabContainers
+from replication_lab.world.docker.service import Service
+from replication_lab.world.packets import netem, packet_ability
 from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.namespace import Beside, Guest, Refused
 from replication_lab.world.packets.netem import NetemEffect, Sender, Told, parsed, words
 
@@ -236,10 +239,10 @@ def test_a_host_that_cannot_is_refused_before_anything_starts(monkeypatch, refus
     assert "packets cannot be duplicated: the kernel 6.1 lacks sch_netem" in error.found
 
 
-def a_link(topology: str, name: str, attached: bool = False) -> RunningLink:
-    lab: Any = SimpleNamespace(is_attached=attached)
-    lab.namespace_of, lab.guest_of = partial(Beside, lab), partial(Guest, lab)
-    return RunningLink(lab, catalogue.topology(topology).link(name))
+def ends_of(topology: str, name: str, attached: bool = False) -> LinkEnds:
+    services = partial(Service, LabContainers("lab-a"))
+    nodes: Any = services
+    return LinkEnds(catalogue.topology(topology).link(name), services("toxiproxy"), nodes, not attached)
 
 
 @pytest.mark.parametrize(
@@ -247,12 +250,12 @@ def a_link(topology: str, name: str, attached: bool = False) -> RunningLink:
 )
 def test_between_machines_the_sending_guest_does_it(stream, node, peer):
     """What leaves for the peer's address; the proxy receives it."""
-    link = a_link("drbd", "node1-node2")
-    found = link_ends.sender(link, stream, lambda: (41288,))
+    ends = ends_of("drbd", "node1-node2")
+    found = ends.sender(stream, lambda: (41288,))
 
-    assert isinstance(found.namespace, Guest) and found.namespace._node == node
+    assert isinstance(found.namespace, Guest) and found.namespace._machine.name == node
     assert found.told() == Told((f"match ip dst {peer}/32",), 9, peer)
-    end: Any = link_ends.receiver(link, stream)
+    end: Any = ends.receiver(stream)
     assert end.service == "toxiproxy-packets"
 
 
@@ -267,9 +270,9 @@ def test_between_machines_the_sending_guest_does_it(stream, node, peer):
 )
 def test_between_containers_the_sender_does_it(stream, attached, service, match, receives):
     """What a project's own container sends is taken on its way from the proxy."""
-    link = a_link("semisync", "source-replica", attached)
-    found = link_ends.sender(link, stream, lambda: (21002,))
-    end: Any = link_ends.receiver(link, stream)
+    ends = ends_of("semisync", "source-replica", attached)
+    found = ends.sender(stream, lambda: (21002,))
+    end: Any = ends.receiver(stream)
 
     assert isinstance(found.namespace, Beside) and found.namespace.service == service
     assert match in found.told().matches[0] and (end.service if end else None) == receives
@@ -280,12 +283,13 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
     sender = a_sender()
     proxies = {"a": {"listen": "[::]:21002"}}
     toxiproxy = SimpleNamespace(proxies=lambda: proxies, toxics=lambda _proxy: [])
-    lab = SimpleNamespace(
-        toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: SimpleNamespace(read=dict), is_attached=False
-    )
     others = a_sender()
-    monkeypatch.setattr(link_ends, "sender", lambda _link, stream, _: sender if stream == "upstream" else others)
-    link = RunningLink(lab, Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)))
+    monkeypatch.setattr(LinkEnds, "sender", lambda _ends, stream, _: sender if stream == "upstream" else others)
+    monkeypatch.setattr(Beside, "run_if_used", lambda *_: "")
+    link = RunningLink(
+        LinkEnds(Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)), None, lambda _: None)
+    )
+    link.__dict__["toxiproxy"] = toxiproxy
     link.add(LATE)
 
     assert [found.name for found in link.toxics()] == [LATE.name] and link.carries({LATE.name})

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +14,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.replication.drbd import AS_ROOT
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
+from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.service import Service
 
 from tests.fakes.machine import machine_without_waiting
@@ -151,9 +151,9 @@ def test_a_followed_log_is_text_also_where_a_character_comes_in_two_parts():
     """The engine sends bytes as they come."""
     parts = "Größe\n".encode()
     container = SimpleNamespace(logs=lambda **_: iter([parts[:3], parts[3:]]))
-    lab: Any = SimpleNamespace(containers={"db": container})
+    containers = LabContainers("lab-a", lambda _: {"db": [container]})
 
-    assert "".join(Service(lab, "db").follow_logs(5)) == "Größe\n"
+    assert "".join(Service(containers, "db").follow_logs(5)) == "Größe\n"
 
 
 def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):

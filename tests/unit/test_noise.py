@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -18,17 +19,14 @@ class Machine:
 
     def __init__(self, monkeypatch):
         self.cpu, self.used = host.CpuTime(busy=0, stolen=0, total=0, own=0), {"source": 0.0}
-        self.every_container: dict = {}
-        self.subnets, self.ports = (), {}
+        self.all_containers = SimpleNamespace(every={}, subnets=(), cpu_seconds=lambda: self.used)
+        self.ports = {}
         self.pinned, self.cpus = {}, {0: (0.0, 0.0), 1: (0.0, 0.0)}
         monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
         monkeypatch.setattr(noise, "of_published_ports", lambda _subnets: self.ports)
         monkeypatch.setattr(host, "seconds_by_cpu", lambda: self.cpus)
         monkeypatch.setattr(host, "load1", lambda: 0.5)
         monkeypatch.setattr(host, "cpu_pressure", lambda: None)
-
-    def cpu_seconds(self) -> dict[str, float]:
-        return self.used
 
     def after(self, **cpu):
         """Return the noise of a load of 100 CPU seconds."""

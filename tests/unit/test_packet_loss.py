@@ -18,8 +18,10 @@ from replication_lab.report.rows import FaultRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine
+from replication_lab.world.packets import link as running
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.namespace import impossible
+from replication_lab.world.packets.link_ends import LinkEnds
+from replication_lab.world.packets.namespace import Beside, Guest, impossible
 from replication_lab.world.packets.packet_ability import refuse_unable
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports, parsed, put_script
 
@@ -221,7 +223,7 @@ def rules():
 
 
 @pytest.fixture
-def link(rules):
+def link(monkeypatch, rules):
     """Return a link with two ports, and one that the far end dials, whose Toxiproxy has no toxic."""
     ports = {"a": 21002, "a-sql": 21003, "a-back": 21009}
 
@@ -229,9 +231,13 @@ def link(rules):
     toxiproxy = SimpleNamespace(
         proxies=lambda: {name: {"listen": f"[::]:{port}"} for name, port in ports.items()}, toxics=lambda _proxy: []
     )
-    unused = SimpleNamespace(run_if_used=lambda _script: "")
-    lab = SimpleNamespace(toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: rules, guest_of=lambda _: unused)
-    return RunningLink(lab, Link("a", "[::]:21002", "target:3306", "source", "target", tuple(ports)))
+    monkeypatch.setattr(running, "PacketRules", lambda _namespace: rules)
+    monkeypatch.setattr(Beside, "run_if_used", lambda *_: "")
+    monkeypatch.setattr(Guest, "run_if_used", lambda *_: "")
+    model = Link("a", "[::]:21002", "target:3306", "source", "target", tuple(ports))
+    found = RunningLink(LinkEnds(model, None, lambda _node: None))
+    found.__dict__["toxiproxy"] = toxiproxy
+    return found
 
 
 def test_a_loss_goes_to_the_kernel_and_never_to_toxiproxy(link, rules):

@@ -207,15 +207,6 @@ def test_options_of_the_user_are_shown_as_in_force_or_not():
         assert "leaf has back_log=60" in text and "not in force: does not answer" in text
 
 
-def test_a_link_that_nobody_measures_is_not_taken_for_a_silent_one():
-    """One that a failover made."""
-    made = LinkView("replica-source", "replica", "source", ["wan-85ms"], True, None, measured=False)
-    text = shown(output.status, [LabView("lab-a", "async", "mariadb", "11.8.6", [], [made], [])])
-
-    assert "not measured" in text
-    assert "no reply" not in text
-
-
 def test_a_silent_link_is_not_taken_for_a_cut_one():
     """Enabled, and no answer."""
     silent = LinkView("source-replica", "source", "replica", ["black-hole"], True, None)

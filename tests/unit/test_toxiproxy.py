@@ -13,6 +13,8 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.packets.echo import Echo
 from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.link_ends import LinkEnds
+from replication_lab.world.packets.namespace import Beside, Guest
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from requests.adapters import BaseAdapter
 
@@ -48,34 +50,19 @@ class Api(BaseAdapter):
         pass
 
 
-def no_rules(_service):
-    return SimpleNamespace(read=dict)
-
-
-def unused(_service):
-    return SimpleNamespace(run_if_used=lambda _script: "")
-
-
-def running(toxiproxy, name, proxies, rules=no_rules):
-    model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
-    lab = SimpleNamespace(
-        toxiproxy_of=lambda _service: toxiproxy,
-        packet_rules_of=rules,
-        namespace_of=unused,
-        guest_of=unused,
-        is_attached=False,
-    )
-    return RunningLink(lab, model)
-
-
 @pytest.fixture
-def linked():
-    """Return a link at a Toxiproxy with given answers: (link, api)."""
+def linked(monkeypatch):
+    """Return a link at a Toxiproxy with given answers: (link, api). No script ever changed its packets."""
+    for namespace in (Beside, Guest):
+        monkeypatch.setattr(namespace, "run_if_used", lambda *_: "")
 
     def make(answers=None, proxies=("a",)):
         toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
         toxiproxy._session.mount("http://", api)
-        return running(toxiproxy, "a", proxies), api
+        model = Link("a", "[::]:1", "target:3306", "source", "target", proxies)
+        link = RunningLink(LinkEnds(model, None, lambda _node: None))
+        link.__dict__["toxiproxy"] = toxiproxy
+        return link, api
 
     return make
 
@@ -250,18 +237,18 @@ def test_bytes_are_counted_both_ways():
 
 
 @pytest.fixture
-def pair():
+def pair(monkeypatch):
     """Make a lab of source and replica whose Toxiproxy also has an entry that a failover made."""
     lab = Lab("lab-async", catalogue.topology("async"), "mariadb", {})
     made = {"replica-source": {"listen": "[::]:22001", "upstream": "replica:3306"}}
-    lab.__dict__["toxiproxy"] = SimpleNamespace(proxies=lambda: made)
+    monkeypatch.setattr(Lab, "toxiproxy", SimpleNamespace(proxies=lambda: made))
     return lab
 
 
 def test_a_link_knows_what_the_topology_says_of_it(pair):
     """Its far end is its source's server."""
     link = pair.link("source-replica")
-    pair.servers["source"] = "the source's server"
+    pair.all_containers.servers["source"] = "the source's server"
 
     assert link.model == pair.topology.link("source-replica") and link.name == "source-replica"
     assert link.far_end() == "the source's server"

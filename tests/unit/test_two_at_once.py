@@ -187,11 +187,14 @@ def test_a_command_that_only_looks_is_not_refused(other, lab, monkeypatch, comma
 @pytest.mark.parametrize("command", ["failover replica", "rejoin replica", "standby replica", "online replica"])
 @pytest.mark.parametrize(
     ("owner", "found"),
-    [(mark, "lab-x is in use by another lab command"), (lambda: dead(user="4711"), "lab-x is a lab of user 4711")],
+    [
+        (lambda: mark(since="2"), "lab-x is in use by another lab command"),
+        (lambda: dead(user="4711"), "lab-x is a lab of user 4711"),
+    ],
 )
 def test_the_roles_of_a_lab_that_a_run_measures_are_not_changed(other, lab, monkeypatch, command, owner, found):
     """Nor those of another user's lab."""
-    let_be_found(monkeypatch, owners=[owner()], is_in_use=lambda: True, is_own=lambda: False)
+    let_be_found(monkeypatch, owners=[owner()], is_in_use=lambda: True)
     code, _, said = lab(*command.split(), "--lab", "lab-x")
 
     assert code == 3 and found in said

@@ -11,11 +11,12 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import LABEL, Attachment
-from replication_lab.world import clock, lab_files, lock, owners, places, signals
+from replication_lab.world import clock, lab_files, lab_state, lock, owners, places, signals
 from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.lab_state import LabState
 
 # The longest time after which an application's pool is expected to have connected again, and a recreated container to
 # be healthy.
@@ -42,7 +43,8 @@ def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab,
             raise LabError(f"{lab.name} is not attached", "an attached project", "./lab attach")
         _wait_until_healthy(lab)
         proofs = prove(lab, condition, tell)
-        lab.save_state(proofs, {link.name: condition for link in attached.links})
+        toxics = {link.name: condition for link in attached.links}
+        lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
     except BaseException:
         with signals.signals_held():
             tell(f"restoring {attached.compose.project}")
@@ -56,7 +58,7 @@ def _wait_until_healthy(lab: AttachedLab) -> None:
 
     def all_healthy() -> bool:
         lab.refresh()
-        found = [container for service in services for container in lab.all_containers.get(service, [])]
+        found = [container for service in services for container in lab.all_containers.of(service)]
         for container in found:
             if container.status == "exited":
                 log = container.logs(tail=12).decode(errors="replace").strip().replace("\n", "\n  ")

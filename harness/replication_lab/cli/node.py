@@ -20,6 +20,7 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
 one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
@@ -159,7 +160,7 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
         except KeyboardInterrupt as stop:
             raise signals.Stopped(str(stop), f"the command may still run in {node}") from stop
         return
-    is_own_node = not lab.is_attached and node in {each.name for each in lab.topology.nodes}
+    is_own_node = not isinstance(lab, AttachedLab) and node in {each.name for each in lab.topology.nodes}
     _, password = lab.administrator(node) if is_own_node else ("", None)
     _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), password)
 

@@ -15,7 +15,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.storage import Storage
 from replication_lab.replication import received
-from replication_lab.world import clock, files, lab_files, signals
+from replication_lab.world import clock, files, lab_files, lab_state, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
@@ -74,7 +74,7 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
 
 
 def _refuse_options(lab: Lab, node: str) -> None:
-    state = lab.state()
+    state = lab_state.saved(lab.name)
     if state and state.options.get(node):
         raise LabError(
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
@@ -224,8 +224,8 @@ class Steps:
 
     def switch(self) -> None:
         with self._step("switch and start"):
-            self._next_overlay.replace(self.lab.overlay_file)
-            project.extend(self.lab, self.lab.overlay_file, [self.node])
+            overlay = self._next_overlay.replace(lab_files.file_of(self.lab.name, lab_files.STORAGE))
+            project.extend(self.lab, overlay, [self.node])
 
     def finish(self) -> Migrated:
         """Finish the migration after the switch: the new data directory is a complete copy, so there is no way back."""
@@ -259,7 +259,7 @@ class Steps:
 
     @property
     def _next_overlay(self) -> Path:
-        return self.lab.overlay_file.with_name(f"{self.lab.name}.storage.next.yaml")
+        return lab_files.file_of(self.lab.name, lab_files.NEXT_STORAGE)
 
     @contextmanager
     def _step(self, what: str):

@@ -12,7 +12,7 @@ from replication_lab.model.lab import mysql_errors
 from replication_lab.model.lab.option_file import Option, StartOptions, last_errors, options_of, unknown_in
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, clock
+from replication_lab.world import at_once, clock, lab_state
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -98,7 +98,7 @@ def proofs(lab: Lab, wanted: Mapping[str, StartOptions]) -> list[Proof]:
 
 def current(lab: Lab) -> list[Proof]:
     """Return a proof for each option that a lab was started with; it fails if a server does not answer."""
-    state = lab.state()
+    state = lab_state.saved(lab.name)
     found = []
     for node, options in state.options.items() if state else ():
         for option in options:

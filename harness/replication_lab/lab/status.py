@@ -17,7 +17,7 @@ from replication_lab.model.lab.condition import condition_of_body
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.kind import Nodes
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, lab_state
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers
@@ -48,8 +48,7 @@ class NodeView(msgspec.Struct, frozen=True):
 class LinkView(msgspec.Struct, frozen=True):
     """A link: its ends, the toxics on it, whether it is cut, and its round trip measured just now, in ms.
 
-    `measured` is false if this machine does not reach it: the ports of a failover's links are not published. `use` is
-    what crosses a link of an attached project.
+    `use` is what crosses a link of an attached project.
     """
 
     name: str
@@ -58,7 +57,6 @@ class LinkView(msgspec.Struct, frozen=True):
     toxics: list[str]
     enabled: bool
     round_trip_ms: float | None
-    measured: bool = True
     use: str = ""
 
 
@@ -194,7 +192,7 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
 
 def view(lab: Lab) -> LabView:
     """Return the state of a lab; what does not answer is shown as such, never an error."""
-    state, kind = lab.state(), replication.of(lab)
+    state, kind = lab_state.saved(lab.name), replication.of(lab)
     roles, ends = kind.arrangement()
     # Across a WAN a query is mostly waiting, so all run at the same time.
     with ThreadPoolExecutor(8) as pool:
@@ -262,7 +260,7 @@ def _applications(lab: Lab) -> list[NodeView]:
         return []
     found = []
     for consumer in lab.attached.consumers:
-        containers = lab.all_containers.get(consumer.service, [])
+        containers = lab.all_containers.of(consumer.service)
         if consumer.service not in lab.attached.nodes:
             healths = {one.attrs["State"].get("Health", {}).get("Status", "") for one in containers}
             states = {one.status for one in containers} or {"missing"}
@@ -283,14 +281,11 @@ def _storage(lab: Lab, name: str) -> str:
 
 def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
     try:
-        proxy = lab.toxiproxy_of(lab.proxy_of(name)).proxies()[name]
+        link = lab.link(name)
+        proxy = link.toxiproxy.proxies()[name]
     except (LabError, KeyError):
         return LinkView(name, source, target, [], False, None)
     names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
-    try:
-        link = lab.link(name)
-    except LabError:
-        return LinkView(name, source, target, called(names), enabled, None, measured=False)
     names += [body.name for body in link.of_packets()]
     trip = _round_trip(link) if enabled else None
     use = lab.use(name) if isinstance(lab, AttachedLab) else ""

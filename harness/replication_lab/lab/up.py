@@ -22,11 +22,12 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
-from replication_lab.world import at_once, catalogue, clock, host, lock, owners, signals
+from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import attachments, images, leftovers, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.lab_state import LabState
 from replication_lab.world.machines import vm
 from replication_lab.world.packets import packet_ability, packet_rules
 from replication_lab.world.packets.link import RunningLink
@@ -88,7 +89,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     try:
         proofs = _proofs_with_options(lab, asked, tell)
         if asked.keep:
-            lab.save_state(proofs, asked.wanted_toxics, _options(asked))
+            _save(lab, asked, proofs)
     except BaseException:
         with signals.signals_held():
             lab.down()
@@ -210,10 +211,10 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             if are_nodes
             else f"./lab down --lab {lab.name}, then up again",
         )
-    state = lab.state()
+    state = lab_state.saved(lab.name)
     if state is None:
         tell(f"{lab.name} is running but was never verified")
-        lab.save_state(_proofs_with_options(lab, asked, tell), asked.wanted_toxics, _options(asked))
+        _save(lab, asked, _proofs_with_options(lab, asked, tell))
     elif asked.options and _options(asked) != state.options:
         raise LabError(
             f"{lab.name} is already running with other options",
@@ -308,9 +309,14 @@ def _shared(link: RunningLink, toxic: Toxic) -> str:
     return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 
+def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:
+    state = LabState(lab.topology.name, lab.engine, proofs, asked.wanted_toxics, _options(asked))
+    lab_state.save(lab.name, state)
+
+
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
-    lab.save_state([], lab.topology.toxics)
+    lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
     tell(f"{lab.name} stays up: ./lab show --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
 
@@ -326,7 +332,7 @@ def changing(name: str | None, command: str) -> Iterator[Lab]:
 def refuse_in_use(lab: Lab) -> None:
     """Raise LabError for a lab of another user, or if another command that still runs has started it."""
     refuse_other_user(lab.name, lab.owners)
-    if lab.is_in_use() and not lab.is_own():
+    if lab.is_in_use() and owners.owner() not in lab.owners:
         raise in_use(lab.name)
 
 
@@ -355,7 +361,7 @@ def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
 def _change_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     running = lab.link(link)
     end = running.model.server
-    if _can_answer(running, end):
+    if _can_answer(lab, running, end):
         return _prove_link(lab, link, toxic, in_use=True)
     put(running, toxic)
     listed, asked = {found.name for found in running.toxics()}, {body.name for body in toxic.bodies}
@@ -367,11 +373,11 @@ def _change_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     return Proof(f"link {running.name} is {toxic.name}", found, listed == asked and acts)
 
 
-def _can_answer(link: RunningLink, end: str) -> bool:
+def _can_answer(lab: Lab, link: RunningLink, end: str) -> bool:
     """Return whether a link's far end can answer a ping; True for one that is no node."""
-    if end not in {node.name for node in link.lab.topology.nodes}:
+    if end not in {node.name for node in lab.topology.nodes}:
         return True
-    node = link.lab.node(end)
+    node = lab.node(end)
     return node.state()[0] == "running" if link.model.echoes else node.answers_soon()
 
 

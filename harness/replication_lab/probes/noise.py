@@ -45,9 +45,13 @@ class Used:
         return cls(
             host.CpuTime.read(),
             host.seconds_by_cpu(),
-            {(at, name): seconds for at, lab in enumerate(labs) for name, seconds in lab.cpu_seconds().items()},
+            {
+                (at, name): seconds
+                for at, lab in enumerate(labs)
+                for name, seconds in lab.all_containers.cpu_seconds().items()
+            },
             {(at, name): cpus for at, lab in enumerate(labs) for name, cpus in lab.pinned.items()},
-            of_published_ports(subnet for lab in labs for subnet in lab.subnets),
+            of_published_ports(subnet for lab in labs for subnet in lab.all_containers.subnets),
         )
 
     def steal_since(self, before: "Used") -> float:
@@ -171,7 +175,7 @@ def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
 
 
 def _ids(labs: tuple[Lab, ...]) -> list[str]:
-    return [container.id or "" for lab in labs for container in lab.every_container.values()]
+    return [container.id or "" for lab in labs for container in lab.all_containers.every.values()]
 
 
 def _why_foreign(foreign: float, of_pinned: dict[str, float]) -> str:

@@ -9,7 +9,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
-from replication_lab.world import at_once, catalogue, clock, signals
+from replication_lab.world import at_once, catalogue, clock, lab_state, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -357,7 +357,7 @@ def _port(lab: Lab, source: str, target: str) -> int:
 
 def _slowest(lab: Lab, ends: set[str]):
     """Return the bodies of the slowest toxic that the lab was given on a link of these nodes."""
-    state = lab.state()
+    state = lab_state.saved(lab.name)
     names = state.toxics if state else lab.topology.toxics
     toxics = [
         catalogue.toxic(names[link.name])

@@ -10,14 +10,15 @@ from replication_lab.world import places
 from replication_lab.world.files import read_own
 
 FOLDER = places.KEPT / "labs"
-# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment, and the
-# files for Compose.
+# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
 SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
+# Files for Compose: of nodes that run different servers, and of emulated disks, now and after a migration.
+SERVERS, STORAGE, NEXT_STORAGE = ".servers.yaml", ".storage.yaml", ".storage.next.yaml"
 # In the settings: the ID of the Docker engine that the lab is in.
 ENGINE_ID = "LAB_ENGINE_ID"
 SUFFIXES = (
     *(SETTINGS, STATE, RECEIVED, ATTACHED),
-    *(".servers.yaml", ".storage.yaml", ".storage.next.yaml", ".override.yaml", ".migration.json"),
+    *(SERVERS, STORAGE, NEXT_STORAGE, ".override.yaml", ".migration.json"),
 )
 # One file for each view of a lab, with the number of its process.
 VIEWED = ".viewed"

@@ -14,6 +14,7 @@ from replication_lab.model.lab.attachment import DOOR, AttachedLink, Attachment
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
+from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql import own_schema
@@ -21,6 +22,7 @@ from replication_lab.world.mysql.accounts import FORM, Account, database_from, f
 from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
+from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 
 ACCEPTED = "Accepted client"
@@ -60,19 +62,13 @@ def _without_gtids(server: Server) -> Dialect:
 
 @dataclass(frozen=True)
 class AttachedNode(Node):
-    """A database server of the project."""
+    """A database server of the project; `address` is that of its server on this machine."""
 
-    lab: "AttachedLab"
+    address: Callable[[], tuple[str, int]]
 
-    def published(self, port: int) -> tuple[str, int]:  # noqa: ARG002 - the same for each port of a server
-        """Return the address of its server on this machine, which leads through the lab's own Toxiproxy."""
-        return self.lab.service(DOOR).published(self.lab.attached.door(self.name))
-
-    def server(self) -> Server:
-        self.lab.topology.node(self.name)
-        if self.name not in self.lab.servers:
-            self.lab.servers[self.name] = server_at(self.name, self.published(3306), self.lab.account(self.name))
-        return self.lab.servers[self.name]
+    def published(self, _port: int) -> tuple[str, int]:
+        """Return the address of its server, which leads through the lab's own Toxiproxy, whatever the port."""
+        return self.address()
 
     @property
     def dialect(self) -> Dialect:
@@ -86,30 +82,9 @@ class AttachedLab(Lab):
     attached: Attachment = field(kw_only=True)
     attached_by: str = field(kw_only=True)
 
-    @property
-    def is_attached(self) -> bool:
-        return True
-
     @cached_property
-    def containers(self) -> dict[str, Container]:
-        """The first container of each service, cached at the first access."""
-        return {service: found[0] for service, found in self.all_containers.items()}
-
-    @cached_property
-    def all_containers(self) -> dict[str, list[Container]]:
-        """The containers of each service of the project, in the order of their numbers."""
-        return compose_call.containers(self.name)
-
-    @property
-    def every_container(self) -> dict[str, Container]:
-        """All containers of the project: the first of each service by the service, others by their own names."""
-        others = {each.name or "": each for found in self.all_containers.values() for each in found[1:]}
-        return {**others, **self.containers}
-
-    def refresh(self) -> None:
-        super().refresh()
-        for name in ("all_containers", "_hosts"):
-            self.__dict__.pop(name, None)
+    def all_containers(self) -> LabContainers:
+        return LabContainers(self.name, compose_call.containers)
 
     @property
     def different_nodes(self) -> list[str]:
@@ -117,15 +92,17 @@ class AttachedLab(Lab):
         return list({image: node for node, image in reversed(self.attached.images.items())}.values())[::-1]
 
     def node(self, name: str) -> Node:
-        return AttachedNode(self, name)
+        door = self.service(DOOR)
+        return AttachedNode(self.all_containers, name, self._connect, lambda: door.published(self.attached.door(name)))
+
+    def _connect(self, node: Node) -> Server:
+        self.topology.node(node.name)
+        return server_at(node.name, node.published(3306), self.account(node.name))
 
     def node_at(self, host: str) -> str:
         """Return the node that has a host name or address of its container; the host itself if none has."""
-        return self._hosts.get(host, host)
-
-    @cached_property
-    def _hosts(self) -> dict[str, str]:
-        return {host: node for node in self.attached.nodes if node in self.containers for host in _hosts_of(self, node)}
+        nodes = [node for node in self.attached.nodes if node in self.containers]
+        return next((node for node in reversed(nodes) if host in _hosts_of(self, node)), host)
 
     @property
     def toxiproxy(self) -> Toxiproxy:
@@ -136,10 +113,8 @@ class AttachedLab(Lab):
         )
 
     def link(self, name: str) -> RunningLink:
-        return RunningLink(self, self.topology.link(name), self.proxy_of(name))
-
-    def proxy_of(self, link: str) -> str:
-        return self.attached_link(link).service
+        proxy = self.service(self.attached_link(name).service)
+        return RunningLink(LinkEnds(self.topology.link(name), proxy, self.node, touches_nodes=False))
 
     def use(self, name: str) -> str:
         """Return what crosses a link, in words."""
@@ -162,7 +137,7 @@ class AttachedLab(Lab):
         link = self.attached_link(name)
         addresses = {
             network["IPAddress"]
-            for container in self.all_containers.get(link.consumer, [])
+            for container in self.all_containers.of(link.consumer)
             for network in container.attrs["NetworkSettings"]["Networks"].values()
         }
         return sum(address in addresses for address in self._accepted(link))
@@ -177,13 +152,13 @@ class AttachedLab(Lab):
     def leads_through(self, name: str) -> bool:
         """Return whether each container of a link's consumer still has the alias of the link."""
         link = self.attached_link(name)
-        found = self.all_containers.get(link.consumer, [])
+        found = self.all_containers.of(link.consumer)
         return bool(found) and all(_is_linked(container, link) for container in found)
 
     def resolved(self, name: str) -> list[str]:
         """Return the address of a link's server in each container of its consumer; empty where no tool can tell."""
         link = self.attached_link(name)
-        said = [_said(each, "getent", "hosts", link.server) for each in self.all_containers.get(link.consumer, [])]
+        said = [_said(each, "getent", "hosts", link.server) for each in self.all_containers.of(link.consumer)]
         return [each.split()[0] for each in said if each.split()]
 
     def application(self, node: str) -> tuple[str, str]:

@@ -1,34 +1,30 @@
 """A container of any image in a lab: it is in the lab's network, and is removed with the lab."""
 
-from typing import TYPE_CHECKING
-
 from docker.errors import DockerException
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import engine, images, labels
-
-if TYPE_CHECKING:
-    from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Service
 
 # It only has to stay up: the load is run in it by `docker exec`.
 WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 
 
-def start(lab: "Lab", like: str, name: str, image: str) -> None:
-    """Start a container with the network, CPUs, labels and dropped privileges of the service `like`.
+def start(like: Service, name: str, image: str) -> None:
+    """Start a container with the network, CPUs, labels and dropped privileges of a service that is there.
 
     Raise LabError if it does not stay up.
     """
     images.have(image)
-    model = lab.service(like).container
+    model = like.container
     model.reload()
     try:
         made = engine.client().containers.create(
             image,
             entrypoint=["sh", "-c", WAIT],
             command=[],
-            name=f"{lab.name}-{name}",
-            labels=labels.of_beside(lab.name, model, name),
+            name=f"{like.project}-{name}",
+            labels=labels.of_beside(like.project, model, name),
             network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
             cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
             cap_drop=["ALL"],
@@ -41,4 +37,4 @@ def start(lab: "Lab", like: str, name: str, image: str) -> None:
             "an image with sh, sleep and timeout",
             f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
         ) from error
-    lab.refresh()
+    like.containers.refresh()

@@ -2,27 +2,20 @@
 
 import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
-import msgspec
 from docker.models.containers import Container
 
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.option_file import Option
 from replication_lab.model.lab.topology import Link, Topology
-from replication_lab.world import lab_files, owners
+from replication_lab.world import owners
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
-from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.service import Node, Service, seconds_of
-from replication_lab.world.files import read_own, write_whole
+from replication_lab.world.docker.containers import LabContainers
+from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.namespace import Beside, Guest, Namespace
-from replication_lab.world.packets.packet_loss import PacketRules
+from replication_lab.world.packets.link import RunningLink, toxiproxy_of
+from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.signals import note_removal
 
@@ -35,17 +28,6 @@ PASSWORDS = {USER: "LAB_PASSWORD", "root": "LAB_ROOT_PASSWORD", "replicator": "L
 DATABASE = "lab"
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
-
-
-class LabState(msgspec.Struct, frozen=True):
-    """The contents of runs/labs/NAME.json, about a lab that came up in full and is meant to stay."""
-
-    topology: str
-    engine: str
-    proofs: list[Proof]
-    toxics: dict[str, str]
-    # What each node was started with, in addition to the lab's own options.
-    options: dict[str, list[Option]] = {}
 
 
 @dataclass(frozen=True)
@@ -61,67 +43,27 @@ class Lab:
     launcher: str = ""
     # Whether `Node.set_clock` moves its servers' time.
     clocks_move: bool = False
-
-    @property
-    def is_attached(self) -> bool:
-        """Whether its nodes belong to somebody else: the lab changes nothing inside them."""
-        return False
-
-    @property
-    def env_file(self) -> Path:
-        return lab_files.file_of(self.name, lab_files.SETTINGS)
-
-    @property
-    def state_file(self) -> Path:
-        return lab_files.file_of(self.name, lab_files.STATE)
-
-    @property
-    def servers_file(self) -> Path:
-        return lab_files.file_of(self.name, ".servers.yaml")
-
-    @property
-    def overlay_file(self) -> Path:
-        return lab_files.file_of(self.name, ".storage.yaml")
+    # The CPUs of each service that has CPUs of its own.
+    pinned: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # What an experiment wanted of this machine, and why it was not possible: each is a doubt of the run.
+    not_done: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @cached_property
+    def all_containers(self) -> LabContainers:
+        return LabContainers(self.name)
+
+    @property
     def containers(self) -> dict[str, Container]:
         """The lab's containers by service, cached at the first access."""
-        return {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(self.name)}
+        return self.all_containers.by_service
 
-    @cached_property
+    @property
     def toxiproxy(self) -> Toxiproxy:
-        return self.toxiproxy_of("toxiproxy")
-
-    def proxy_of(self, _link: str) -> str:
-        """Return the service that runs a link's Toxiproxy."""
-        return "toxiproxy"
-
-    def toxiproxy_of(self, service: str) -> Toxiproxy:
-        """Return the Toxiproxy that a service of the lab runs."""
-        host, port = self.service(service).published(8474)
-        return Toxiproxy(f"{host}:{port}")
-
-    def packet_rules_of(self, proxy: str) -> PacketRules:
-        """Return the rules that lose packets beside the Toxiproxy of a service."""
-        return PacketRules(self.namespace_of(proxy))
-
-    def namespace_of(self, service: str) -> Namespace:
-        """Return the network namespace of a service's container, for scripts that change what happens to packets."""
-        return Beside(self, service)
-
-    def guest_of(self, node: str) -> Namespace:
-        """Return the same of a virtual machine's guest."""
-        return Guest(self, node)
+        return toxiproxy_of(self.service("toxiproxy"))
 
     def refresh(self) -> None:
         """Discard cached containers: ports and states change when a container is restarted."""
-        for name in ("containers", "toxiproxy", "servers"):
-            self.__dict__.pop(name, None)
-
-    @cached_property
-    def servers(self) -> dict[str, Server]:
-        """The servers that were asked for, by node."""
-        return {}
+        self.all_containers.refresh()
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -154,47 +96,25 @@ class Lab:
         return host
 
     def service(self, name: str) -> Service:
-        return Service(self, name)
+        return Service(self.all_containers, name)
 
     def node(self, name: str) -> Node:
-        return Node(self, name)
+        return Node(self.all_containers, name, self._connect)
+
+    def _connect(self, node: Node) -> Server:
+        self.topology.node(node.name)
+        return Server(node.name, node.published(3306), node.dialect, self.passwords)
 
     def link(self, name: str) -> RunningLink:
         """Return a link of the topology's, or one that a failover made."""
-        known = {proxy for link in self.topology.links for proxy in (link.name, *link.proxies)}
+        proxy = self.service("toxiproxy")
+        known = {each for link in self.topology.links for each in (link.name, *link.proxies)}
         made = None if name in known else self.toxiproxy.proxies().get(name)
         if made is None:
-            return RunningLink(self, self.topology.link(name))
+            return RunningLink(LinkEnds(self.topology.link(name), proxy, self.node))
         source = made["upstream"].rpartition(":")[0]
         model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
-        return RunningLink(self, model)
-
-    def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time that each of the lab's containers has used, in seconds.
-
-        Earlier runs of a container count up to the moment when this process ended them.
-        """
-        api, containers = docker_engine.client().api, self.every_container
-        with ThreadPoolExecutor(8) as pool:
-            answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), containers.values())
-            used = dict(zip(containers, map(seconds_of, answers), strict=True))
-        return {name: seconds + self.cpu_of_ended.get(name, 0.0) for name, seconds in used.items()}
-
-    @cached_property
-    def cpu_of_ended(self) -> dict[str, float]:
-        """The CPU seconds of the earlier runs of containers, by the names in `every_container`."""
-        return {}
-
-    @cached_property
-    def subnets(self) -> tuple[str, ...]:
-        """The address ranges of the lab's networks."""
-        found = docker_engine.client().networks.list(filters={"label": f"{labels.PROJECT}={self.name}"})
-        return tuple(part["Subnet"] for each in found for part in each.attrs["IPAM"]["Config"] or ())
-
-    @property
-    def every_container(self) -> dict[str, Container]:
-        """All containers of the lab, by service: a service has one."""
-        return self.containers
+        return RunningLink(LinkEnds(model, proxy, self.node))
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.
@@ -215,19 +135,9 @@ class Lab:
         self.pinned.update(given)
         return given
 
-    @cached_property
-    def pinned(self) -> dict[str, str]:
-        """The CPUs of each service that has CPUs of its own."""
-        return {}
-
-    @cached_property
-    def not_done(self) -> list[str]:
-        """What an experiment wanted of this machine, and why it was not possible: each is a doubt of the run."""
-        return []
-
     def run_beside(self, like: str, name: str, image: str) -> None:
         """Start a service of another image, with the network and the CPUs of a service that is there."""
-        beside.start(self, like, name, image)
+        beside.start(self.service(like), name, image)
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
@@ -255,24 +165,6 @@ class Lab:
     def another(self) -> "Lab":
         """Return the same lab with connections of its own, for a thread that may wait for a node that hangs."""
         return replace(self)
-
-    def state(self) -> LabState | None:
-        """Return what was saved when the lab came up; None if it never did."""
-        try:
-            return msgspec.json.decode(read_own(self.state_file) or b"", type=LabState)
-        except msgspec.DecodeError:
-            return None
-
-    def save_state(
-        self, proofs: list[Proof], toxics: dict[str, str], options: dict[str, list[Option]] | None = None
-    ) -> None:
-        """Save that this lab came up completely: from now on it does not count as a leftover."""
-        state = LabState(self.topology.name, self.engine, proofs, toxics, options or {})
-        write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
-
-    def is_own(self) -> bool:
-        """Return whether this process started the lab."""
-        return owners.owner() in self.owners
 
     def is_in_use(self) -> bool:
         """Return whether the process that started it still runs: a run or a test then uses it; do not remove it."""

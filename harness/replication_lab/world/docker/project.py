@@ -51,15 +51,16 @@ def start(asked: LabRequest) -> Lab:
     name, topology = asked.name, asked.topology
     passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
-    write_whole(lab.env_file, _environment(lab).encode())
+    env_file = lab_files.file_of(name, lab_files.SETTINGS)
+    write_whole(env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
     if differing := mixed.overlay(topology, asked.engine):
-        write_whole(lab.servers_file, differing.encode())
-        files.append(lab.servers_file)
+        files.append(lab_files.file_of(name, lab_files.SERVERS))
+        write_whole(files[-1], differing.encode())
     if asked.storage:
-        write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, asked.storage).encode())
-        files.append(lab.overlay_file)
-    started = compose.Project(name, tuple(files), lab.env_file, ("load",) if asked.load else ())
+        files.append(lab_files.file_of(name, lab_files.STORAGE))
+        write_whole(files[-1], storage_overlay.overlay(name, topology.name, asked.storage).encode())
+    started = compose.Project(name, tuple(files), env_file, ("load",) if asked.load else ())
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)):
@@ -103,12 +104,12 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    kept = lab_files.settings(lab.name)
-    own = [catalogue.compose_file(lab.topology.name), lab.servers_file]
+    kept, env_file = lab_files.settings(lab.name), lab_files.file_of(lab.name, lab_files.SETTINGS)
+    own = [catalogue.compose_file(lab.topology.name), lab_files.file_of(lab.name, lab_files.SERVERS)]
     files = tuple(file for file in (*own, overlay) if file.exists())
     try:
         with exported(kept):
-            compose.Project(lab.name, files, lab.env_file).up(lambda: _has_lost_one(lab.name, services), services)
+            compose.Project(lab.name, files, env_file).up(lambda: _has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
         raise _why_not_started(lab, error) from error
@@ -321,7 +322,7 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
         return None
     running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
     lab = Lab(name, known, text_of_nodes(running), passwords)
-    lab.__dict__["containers"] = {container.labels.get(labels.SERVICE, ""): container for container in containers}
+    lab.all_containers.all = {container.labels.get(labels.SERVICE, ""): [container] for container in containers}
     return lab
 
 

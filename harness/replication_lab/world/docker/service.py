@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
@@ -18,13 +18,11 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.containers import LabContainers, seconds_of
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.machines import guest
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
-
-if TYPE_CHECKING:
-    from replication_lab.world.docker.lab import Lab
 
 STOP_SECONDS, SOON_SECONDS = 30, 2
 # As in images/database/docker-entrypoint.sh.
@@ -35,16 +33,21 @@ CLOCK = "/run/mysqld/clock"
 class Service:
     """A service by its name in the Compose file; its container is looked up when it is needed."""
 
-    lab: "Lab"
+    containers: LabContainers
     name: str
+
+    @property
+    def project(self) -> str:
+        """The name of its lab."""
+        return self.containers.project
 
     @property
     def container(self) -> Container:
         """The container as it was at the lab's first access; LabError if there is none."""
-        containers = self.lab.containers
+        containers = self.containers.by_service
         if self.name not in containers:
             raise LabError(
-                f"{self.lab.name} has no container {self.name}", ", ".join(sorted(containers)), "./lab status"
+                f"{self.project} has no container {self.name}", ", ".join(sorted(containers)), "./lab status"
             )
         return containers[self.name]
 
@@ -53,9 +56,9 @@ class Service:
         bindings = self.network().ports.get(f"{port}/tcp")
         if not bindings:
             raise LabError(
-                f"{self.name} of {self.lab.name} does not run",
+                f"{self.name} of {self.project} does not run",
                 f"its port {port}",
-                f"./lab status --lab {self.lab.name}",
+                f"./lab status --lab {self.project}",
             )
         return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
 
@@ -65,7 +68,7 @@ class Service:
         mode, _, owner = container.attrs.get("HostConfig", {}).get("NetworkMode", "").partition(":")
         if mode != "container":
             return container
-        return next((one for one in self.lab.containers.values() if one.id == owner), container)
+        return next((one for one in self.containers.by_service.values() if one.id == owner), container)
 
     def addresses(self) -> set[str]:
         """Return the addresses of a service on the lab's network."""
@@ -91,14 +94,14 @@ class Service:
             raise LabError(
                 f"`{' '.join(command)[:120]}` cannot be run in {self.name}: {error.explanation or error}",
                 "a running container",
-                f"./lab status --lab {self.lab.name}",
+                f"./lab status --lab {self.project}",
             ) from error
         pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
             if command[:1] == tuple(guest.IN_GUEST) and answer.exit_code == guest.SILENT:
-                raise guest.silent(self.container, self.name, self.lab.name, last)
+                raise guest.silent(self.container, self.name, self.project, last)
             raise LabError(
                 f"`{' '.join(command)[:120]}` in {self.name} ended with status {answer.exit_code}:\n  {last}",
                 "exit status 0",
@@ -140,9 +143,9 @@ class Service:
         try:
             act(self.container)
         except APIError as error:
-            said = f"{self.name} of {self.lab.name}: {error.explanation or error}"
+            said = f"{self.name} of {self.project}: {error.explanation or error}"
             expected = "a container that is in the right state for this command"
-            raise LabError(said, expected, f"./lab status --lab {self.lab.name}") from error
+            raise LabError(said, expected, f"./lab status --lab {self.project}") from error
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
@@ -162,7 +165,8 @@ class Service:
             used = seconds_of(self.usage())
         yield
         # Not after an error: a container that is still running would count twice.
-        self.lab.cpu_of_ended[self.name] = self.lab.cpu_of_ended.get(self.name, 0.0) + used
+        ended = self.containers.cpu_of_ended
+        ended[self.name] = ended.get(self.name, 0.0) + used
 
     def pause(self) -> None:
         self._apply(lambda container: container.pause())
@@ -173,7 +177,7 @@ class Service:
     def start_again(self) -> None:
         """Start a container that has ended; its data and its network are unchanged."""
         self._apply(lambda container: container.start())
-        self.lab.refresh()
+        self.containers.refresh()
 
     def started_at(self) -> str:
         """Return when a container was last started, ISO 8601."""
@@ -251,12 +255,14 @@ class Service:
 class Node(Service):
     """A service that runs a database server."""
 
+    connect: Callable[["Node"], Server]
+
     def server(self) -> Server:
         """Return its server, the same object for all callers; LabError if the container does not run."""
-        self.lab.topology.node(self.name)
-        if self.name not in self.lab.servers:
-            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.passwords)
-        return self.lab.servers[self.name]
+        servers = self.containers.servers
+        if self.name not in servers:
+            servers[self.name] = self.connect(self)
+        return servers[self.name]
 
     def answers(self) -> bool:
         """Return whether its server answers a query."""
@@ -286,11 +292,6 @@ class Node(Service):
         """Return MAJOR:MINOR of the device that a node's data directory is on, in the kernel's notation."""
         mounts = [line.split() for line in self.run("cat", "/proc/self/mountinfo").splitlines()]
         return next((fields[2] for fields in reversed(mounts) if fields[4] == DATA), "")
-
-
-def seconds_of(usage: dict[str, Any]) -> float:
-    """Return the CPU seconds of a sample of the Docker API's statistics; zero for a container that has ended."""
-    return usage["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9
 
 
 def reachable(address: str, port: int) -> bool:

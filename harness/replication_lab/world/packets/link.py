@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import msgspec
@@ -10,15 +9,14 @@ import msgspec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.packets import link_ends
 from replication_lab.world.packets.echo import Echo
+from replication_lab.world.packets.link_ends import LinkEnds
+from replication_lab.world.packets.namespace import Beside
 from replication_lab.world.packets.netem import Sender
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
 from replication_lab.world.packets.toxiproxy import Toxiproxy
-
-if TYPE_CHECKING:
-    from replication_lab.world.docker.lab import Lab
 
 STREAMS = ("downstream", "upstream")
 # After the name of an effect on packets whose rules are not as the lab made them.
@@ -29,16 +27,18 @@ OUT_OF_ORDER = "nstat -asz TcpExtTCPOFOQueue | awk '/OFO/ { print $2 }'"
 
 @dataclass(frozen=True)
 class RunningLink:
-    """A link as it is in its lab's Toxiproxy; `model` is its description in the topology.
+    """A link as it is in its lab's Toxiproxy.
 
     A link with several ports has an entry in Toxiproxy for each. A toxic or a cut applies to all of them, and the
     link's state is the worst of theirs.
     """
 
-    lab: "Lab"
-    model: Link
-    # The service that runs the link's Toxiproxy.
-    proxy: str = "toxiproxy"
+    ends: LinkEnds
+
+    @property
+    def model(self) -> Link:
+        """Its description in the topology."""
+        return self.ends.model
 
     @property
     def name(self) -> str:
@@ -46,18 +46,18 @@ class RunningLink:
 
     @cached_property
     def toxiproxy(self) -> Toxiproxy:
-        return self.lab.toxiproxy_of(self.proxy)
+        return toxiproxy_of(self.ends.proxy)
 
     @cached_property
     def address(self) -> tuple[str, int]:
         """Return (host, port) at which this machine reaches the link's far end, across the link."""
-        return self.lab.service(self.proxy).direct_address(self.model.port)
+        return self.ends.proxy.direct_address(self.model.port)
 
     def far_end(self) -> Server | Echo:
         """Return the server at the far end, or the echo in its place."""
         if self.model.echoes:
             return Echo(self.model.server)
-        return self.lab.node(self.model.server).server()
+        return self.ends.node(self.model.server).server()
 
     def toxics(self) -> list[ToxicBody]:
         """Return the toxics of all ports of the link, as they can be added again, and its effects on packets."""
@@ -121,7 +121,7 @@ class RunningLink:
 
     @property
     def _packet_rules(self) -> PacketRules:
-        return self.lab.packet_rules_of(self.proxy)
+        return PacketRules(Beside(self.ends.proxy))
 
     def of_packets(self) -> list[ToxicBody]:
         """Return the effects on the link's packets as the kernel has them now: lost, duplicated, reordered."""
@@ -161,7 +161,7 @@ class RunningLink:
 
         Those of its other connections count too. None where the lab does not look.
         """
-        end = link_ends.receiver(self, body.stream)
+        end = self.ends.receiver(body.stream)
         return int(end.run(OUT_OF_ORDER)) if end else None
 
     def send_packets(self, body: ToxicBody, count: int) -> None:
@@ -173,7 +173,7 @@ class RunningLink:
         self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
 
     def _sender(self, stream: str) -> Sender:
-        return link_ends.sender(self, stream, lambda: self._ports("upstream").into)
+        return self.ends.sender(stream, lambda: self._ports("upstream").into)
 
     def _rules_of(self, body: ToxicBody, rules: dict[str, LossChain]) -> list[LossChain]:
         chains = self._ports(body.stream).chains if rules else []
@@ -214,6 +214,12 @@ class RunningLink:
 def _without_line(body: ToxicBody) -> ToxicBody:
     own = {name: value for name, value in body.attributes.items() if name != "link"}
     return msgspec.structs.replace(body, attributes=own)
+
+
+def toxiproxy_of(service: Service) -> Toxiproxy:
+    """Return the Toxiproxy that a service runs."""
+    host, port = service.published(8474)
+    return Toxiproxy(f"{host}:{port}")
 
 
 def _named(body: ToxicBody, whole: bool) -> ToxicBody:

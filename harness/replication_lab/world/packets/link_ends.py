@@ -6,35 +6,49 @@ goes up there is taken between the proxy and the server.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from replication_lab.world.packets.namespace import Namespace
+from replication_lab.model.lab.topology import Link
+from replication_lab.world.docker.service import Node, Service
+from replication_lab.world.packets.namespace import Beside, Guest, Namespace
 from replication_lab.world.packets.netem import Sender, Told
-
-if TYPE_CHECKING:
-    from replication_lab.world.packets.link import RunningLink
 
 UP = "upstream"
 # The network of a resource, in which machine 1 is .1 (images/vm/machine), and a port to which nothing else is sent.
 RESOURCE_NETWORK, DISCARD = "169.254.78", 9
 
 
-def sender(link: "RunningLink", stream: str, ports: Callable[[], tuple[int, ...]]) -> Sender:
-    """Return where the packets of one direction leave; `ports` are the proxy's that the link's nodes dial."""
-    lab, model = link.lab, link.model
-    if model.joins_guests:
-        ends = (model.dialler, model.server)
-        node, peer = ends if stream == UP else ends[::-1]
-        address = f"{RESOURCE_NETWORK}.{peer[-1]}"
-        told = Told((f"match ip dst {address}/32",), DISCARD, address)
-        return Sender(lab.guest_of(node), link.name, stream, lambda: told)
-    up_from_proxy = stream == UP and lab.is_attached
-    service = model.dialler if stream == UP and not up_from_proxy else link.proxy
-    server = int(model.upstream.rpartition(":")[2])
-    side = "dport" if stream == UP else "sport"
-    return Sender(
-        lab.namespace_of(service), link.name, stream, lambda: _told(side, (server,) if up_from_proxy else ports())
-    )
+@dataclass(frozen=True)
+class LinkEnds:
+    """What a link leads through: the service with its Toxiproxy, and the nodes at its ends, which `node` returns."""
+
+    model: Link
+    proxy: Service
+    node: Callable[[str], Node]
+    # Whether packets may be changed at the nodes; otherwise only at the proxy.
+    touches_nodes: bool = True
+
+    def sender(self, stream: str, ports: Callable[[], tuple[int, ...]]) -> Sender:
+        """Return where the packets of one direction leave; `ports` are the proxy's that the link's nodes dial."""
+        model = self.model
+        if model.joins_guests:
+            ends = (model.dialler, model.server)
+            node, peer = ends if stream == UP else ends[::-1]
+            address = f"{RESOURCE_NETWORK}.{peer[-1]}"
+            told = Told((f"match ip dst {address}/32",), DISCARD, address)
+            return Sender(Guest(self.node(node)), model.name, stream, lambda: told)
+        up_from_proxy = stream == UP and not self.touches_nodes
+        sends = self.node(model.dialler) if stream == UP and not up_from_proxy else self.proxy
+        server = int(model.upstream.rpartition(":")[2])
+        side = "dport" if stream == UP else "sport"
+        return Sender(Beside(sends), model.name, stream, lambda: _told(side, (server,) if up_from_proxy else ports()))
+
+    def receiver(self, stream: str) -> Namespace | None:
+        """Return where TCP receives what was sent, to count what comes out of order; None where the lab cannot look."""
+        if not self.touches_nodes:
+            return None
+        from_proxy = stream != UP and not self.model.joins_guests
+        return Beside(self.node(self.model.dialler) if from_proxy else self.proxy)
 
 
 def _told(side: str, ports: tuple[int, ...]) -> Told:
@@ -45,11 +59,3 @@ def _told(side: str, ports: tuple[int, ...]) -> Told:
 
 def _tcp(side: str, port: int) -> str:
     return f"match ip protocol 6 0xff match ip {side} {port} 0xffff"
-
-
-def receiver(link: "RunningLink", stream: str) -> Namespace | None:
-    """Return where TCP receives what was sent, to count what came out of order; None where the lab does not look."""
-    if link.lab.is_attached:
-        return None
-    from_proxy = stream != UP and not link.model.joins_guests
-    return link.lab.namespace_of(link.model.dialler if from_proxy else link.proxy)

@@ -5,7 +5,7 @@ The container beside it has the one capability NET_ADMIN. Nothing on the host ch
 
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
@@ -13,10 +13,8 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import beside, images, labels
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.service import Service
 from replication_lab.world.machines.guest import IN_GUEST, SILENT
-
-if TYPE_CHECKING:
-    from replication_lab.world.docker.lab import Lab
 
 IMAGE = "sidecar"
 STARTED = "replication-lab.network-since"
@@ -49,12 +47,12 @@ class Namespace(Protocol):
 class Beside:
     """The namespace of a container, changed by another one that shares it."""
 
-    def __init__(self, lab: "Lab", service: str):
-        self._lab, self._owner = lab, service
+    def __init__(self, owner: Service):
+        self._owner = owner
 
     @property
     def service(self) -> str:
-        return f"{self._owner}-packets"
+        return f"{self._owner.name}-packets"
 
     def run(self, script: str) -> str:
         return _run(self._helper() or self._made(), [], script)
@@ -66,7 +64,7 @@ class Beside:
     def _helper(self) -> Container | None:
         """Return the container that is in the namespace; a service that was restarted has another namespace."""
         try:
-            found = docker_engine.client().containers.get(f"{self._lab.name}-{self.service}")
+            found = docker_engine.client().containers.get(f"{self._owner.project}-{self.service}")
             if found.labels.get(STARTED) != self._since():
                 return None
             if found.status != "running":
@@ -78,7 +76,7 @@ class Beside:
         return found
 
     def _network(self) -> Container:
-        network = self._lab.service(self._owner).network()
+        network = self._owner.network()
         network.reload()
         return network
 
@@ -95,7 +93,7 @@ class Beside:
 
     def _make(self) -> Container:
         network, since, client = self._network(), self._since(), docker_engine.client()
-        name = f"{self._lab.name}-{self.service}"
+        name = f"{self._owner.project}-{self.service}"
         try:
             for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}, ignore_removed=True):
                 old.remove(force=True)
@@ -104,7 +102,7 @@ class Beside:
                 entrypoint=["bash", "-c", beside.WAIT],
                 command=[],
                 name=name,
-                labels={**labels.of_beside(self._lab.name, network, self.service), STARTED: since},
+                labels={**labels.of_beside(self._owner.project, network, self.service), STARTED: since},
                 network_mode=f"container:{network.id}",
                 healthcheck={"test": ["NONE"]},
                 **_POWERS,
@@ -113,28 +111,26 @@ class Beside:
             made.reload()
         except DockerException as error:
             raise _unusable(self.service, error) from error
-        self._lab.refresh()
+        self._owner.containers.refresh()
         return made
 
 
 class Guest:
     """The namespace of a virtual machine, by the agent in it."""
 
-    def __init__(self, lab: "Lab", node: str):
-        self._lab, self._node = lab, node
+    def __init__(self, machine: Service):
+        self._machine = machine
 
     def run(self, script: str) -> str:
-        node = self._lab.node(self._node)
-        node.put(USED, b"yes")
-        return _run(node.container, IN_GUEST, script)
+        self._machine.put(USED, b"yes")
+        return _run(self._machine.container, IN_GUEST, script)
 
     def run_if_used(self, script: str) -> str:
         """Return the output of a script; an empty string also if the machine is off, since nothing is left then."""
-        node = self._lab.node(self._node)
-        if node.state()[0] != "running" or not node.text_of(USED):
+        if self._machine.state()[0] != "running" or not self._machine.text_of(USED):
             return ""
         try:
-            return _run(node.container, IN_GUEST, script)
+            return _run(self._machine.container, IN_GUEST, script)
         except Silent:
             return ""
 

@@ -1,0 +1,76 @@
+"""The containers of a lab by service, and the servers that were asked for in them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from docker.models.containers import Container
+
+from replication_lab.world.docker import engine, labels
+from replication_lab.world.mysql.server import Server
+
+
+def of_a_lab(project: str) -> dict[str, list[Container]]:
+    """Return the containers of a lab by service: each has one."""
+    return {container.labels.get(labels.SERVICE, ""): [container] for container in labels.containers(project)}
+
+
+class LabContainers:
+    """The containers of a lab, queried at the first access and again after `refresh`.
+
+    `query` returns those of a project by service, in the order of their numbers.
+    """
+
+    def __init__(self, project: str, query: Callable[[str], dict[str, list[Container]]] = of_a_lab):
+        self.project, self._query = project, query
+        # By node.
+        self.servers: dict[str, Server] = {}
+        # The CPU seconds of the earlier runs of containers, by the names in `every`.
+        self.cpu_of_ended: dict[str, float] = {}
+
+    @cached_property
+    def all(self) -> dict[str, list[Container]]:
+        """All containers of each service."""
+        return self._query(self.project)
+
+    def of(self, service: str) -> list[Container]:
+        return self.all.get(service, [])
+
+    @property
+    def by_service(self) -> dict[str, Container]:
+        """The first container of each service."""
+        return {service: found[0] for service, found in self.all.items()}
+
+    @property
+    def every(self) -> dict[str, Container]:
+        """All containers: the first of each service by the service, others by their own names."""
+        others = {each.name or "": each for found in self.all.values() for each in found[1:]}
+        return {**others, **self.by_service}
+
+    def refresh(self) -> None:
+        """Discard what is cached: ports and states change when a container is restarted."""
+        self.__dict__.pop("all", None)
+        self.servers = {}
+
+    @cached_property
+    def subnets(self) -> tuple[str, ...]:
+        """The address ranges of the lab's networks."""
+        found = engine.client().networks.list(filters={"label": f"{labels.PROJECT}={self.project}"})
+        return tuple(part["Subnet"] for each in found for part in each.attrs["IPAM"]["Config"] or ())
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU time that each container has used, in seconds, by the names in `every`.
+
+        Earlier runs of a container count up to the moment when this process ended them.
+        """
+        api, containers = engine.client().api, self.every
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), containers.values())
+            used = dict(zip(containers, map(seconds_of, answers), strict=True))
+        return {name: seconds + self.cpu_of_ended.get(name, 0.0) for name, seconds in used.items()}
+
+
+def seconds_of(usage: dict[str, Any]) -> float:
+    """Return the CPU seconds of a sample of the Docker API's statistics; zero for a container that has ended."""
+    return usage["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9
