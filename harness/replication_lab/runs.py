@@ -202,10 +202,8 @@ def report(run: str) -> list[str]:
 
 def write_report(folder: Path, summary: Summary, record: Record, timelines: Timelines) -> list[str]:
     """Write summary.json, junit.xml and report.html into the folder of a run; return the paths."""
-    from replication_lab.report import files
-
     try:
-        return _write(folder, files.of_run(summary, record, timelines))
+        return _write(folder, formats.files(summary, record, timelines))
     except ArithmeticError as error:
         raise LabError(
             f"figures of {folder.name} cannot be drawn: {error}", "measured figures", "./lab judge"

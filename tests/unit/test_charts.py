@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.statistics import Interval
-from replication_lab.model.experiment.experiment import Curves
+from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.record.record import Record
 from replication_lab.report import chart, charts, forest, forest_rows, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip
@@ -188,7 +188,7 @@ def curved(points=None):
     """Return the summary of the run for an experiment with curves."""
     lines = {"AFTER_SYNC": points or {n: f"after-sync-85ms-{n}" for n in (1, 4, 16, 64)}}
     panels = {"85 ms": lines, "LAN": {"bare": {1: "semisync-direct"}}}
-    asked = Curves("Throughput by number of clients", "clients", panels)
+    asked = Curves.over("Throughput by number of clients", "clients", panels)
     return summarise(experiment(curves=(asked,)), record(4))
 
 
@@ -214,7 +214,9 @@ def test_cases_on_a_curve_are_left_out_of_the_other_charts():
 def test_a_curve_shows_only_what_was_measured():
     """A preset that leaves cases out leaves their points out, and a panel without any is not there."""
     ran = Record([event for event in record(4).events if getattr(event, "case", "") != "semisync-direct"])
-    asked = Curves("T", "clients", {"85 ms": {"a": {1: "after-sync-85ms-1"}}, "LAN": {"b": {1: "semisync-direct"}}})
+    asked = Curves.over(
+        "T", "clients", {"85 ms": {"a": {1: "after-sync-85ms-1"}}, "LAN": {"b": {1: "semisync-direct"}}}
+    )
     summary = summarise(experiment(curves=(asked,)), ran)
 
     assert [panel.title for panel in summary.curves[0].panels] == ["85 ms"]

@@ -1,11 +1,12 @@
 """Are a viewer's clicks kept as bands and as a drill, and is the ledger of a load counted as its clients were told?"""
 
 import pytest
-from replication_lab.live.clicked import Clicked, drill_of
-from replication_lab.live.happened import Happenings
+from replication_lab.live.drill_of_actions import drill_of
 from replication_lab.live.tally import LoadTally
+from replication_lab.live.viewer_actions import ViewerActions
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
+from replication_lab.model.live.view import Span
 from replication_lab.runner import drill_set
 
 LINK = "source-replica"
@@ -13,7 +14,7 @@ LINK = "source-replica"
 
 def click(begin, end, target, action):
     kind = "link" if "-" in target else "node"
-    return Clicked(begin=begin, end=end, kind=kind, target=target, action=action)
+    return Span(id=0, begin=begin, end=end, label=action, kind=kind, target=target, action=action)
 
 
 def drill(*clicks, topology="semisync"):
@@ -58,13 +59,13 @@ def test_a_file_that_is_no_drill_is_refused(refused, text):
 
 def test_a_condition_lasts_until_the_next_one():
     """The usual condition only ends the one before."""
-    happened = Happenings()
-    happened.condition(LINK, "200ms", 1.0, False)
-    happened.verified(LINK, True)
-    happened.condition(LINK, "cut", 4.0, False)
-    happened.condition(LINK, "wan-85ms", 9.0, True)
+    actions = ViewerActions()
+    actions.condition(LINK, "200ms", 1.0, False)
+    actions.verified(LINK, True)
+    actions.condition(LINK, "cut", 4.0, False)
+    actions.condition(LINK, "wan-85ms", 9.0, True)
 
-    assert [(span.label, span.begin, span.end, span.seen) for span in happened.spans(10)] == [
+    assert [(span.label, span.begin, span.end, span.seen) for span in actions.spans(10)] == [
         (f"{LINK} 200ms", 1.0, 4.0, True),
         (f"{LINK} cut", 4.0, 9.0, None),
     ]
@@ -72,24 +73,24 @@ def test_a_condition_lasts_until_the_next_one():
 
 def test_the_steps_of_a_slider_are_not_kept():
     """Only conditions that lasted a second."""
-    happened = Happenings()
+    actions = ViewerActions()
     for number in range(10):
-        happened.condition(LINK, f"{number + 1}ms", 1 + number / 10, False)
+        actions.condition(LINK, f"{number + 1}ms", 1 + number / 10, False)
 
-    assert [span.label for span in happened.spans(5)] == [f"{LINK} 10ms"]
+    assert [span.label for span in actions.spans(5)] == [f"{LINK} 10ms"]
 
 
 def test_a_fault_of_a_node_lasts_until_it_is_undone():
     """One that was refused does not last at all."""
-    happened = Happenings()
+    actions = ViewerActions()
     for action, at, seen in (("kill", 1, True), ("start", 5, True), ("pause", 7, False)):
-        happened.action("source", action, at, done=False)
-        happened.action("source", action, at + 1, done=True, seen=seen)
+        actions.action("source", action, at, done=False)
+        actions.action("source", action, at + 1, done=True, seen=seen)
 
-    spans = {span.label: (span.begin, span.end, span.seen) for span in happened.spans(9)}
+    spans = {span.label: (span.begin, span.end, span.seen) for span in actions.spans(9)}
     assert spans["kill source"] == (1, 6, True)
     assert spans["pause source"] == (7, 8, False)
-    assert [each.action for each in happened.clicks(9)] == ["kill", "start"]
+    assert [each.action for each in actions.for_a_drill(9)] == ["kill", "start"]
 
 
 @pytest.fixture

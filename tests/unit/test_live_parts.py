@@ -10,8 +10,7 @@ from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
 from replication_lab.live import node_control, node_watch, session
 from replication_lab.live import route as routes
-from replication_lab.live.checked import Checked
-from replication_lab.live.ledger_check import missing
+from replication_lab.live.ledger_check import LedgerCheck, missing
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch
 from replication_lab.live.roles import Roles
@@ -346,7 +345,7 @@ def test_a_comparison_that_breaks_off_does_not_end_the_view(lab, monkeypatch):
     """The lab is removed meanwhile: the error is shown, and the last figure stays one of before."""
     lack, shown = LabError("node1 ended with 137", "exit status 0"), threading.Event()
     monkeypatch.setattr(type(replication.of(lab)), "holders", lambda _: (_ for _ in ()).throw(lack))
-    comparison = Checked(lab, LoadTally(), lambda: "source", lambda: 7.0, shown.set)
+    comparison = LedgerCheck(lab, LoadTally(), lambda: "source", lambda: 7.0, shown.set)
     comparison.check()
     assert shown.wait(WAIT)
     found = comparison.ledger()

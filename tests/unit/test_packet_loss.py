@@ -4,7 +4,7 @@ from math import comb
 from types import SimpleNamespace
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
@@ -382,10 +382,7 @@ def test_a_drill_does_not_replace_the_loss_that_a_link_has(refused):
 
 def test_the_report_tells_losses_apart_from_round_trips():
     """A row of its own for each direction, outside the scale of milliseconds."""
-    rows = [
-        FaultRow(**{name: getattr(fault, name) for name in fault.__struct_fields__}, engine="e", case="c", round=1)
-        for fault in during_a_load()
-    ]
+    rows = [FaultRow(**asdict(fault), engine="e", case="c", round=1) for fault in during_a_load()]
     found = evidence.conditions(SimpleNamespace(faults=rows))
     scale = evidence.scale(found)
 

@@ -29,7 +29,11 @@ def texts(experiment: Experiment) -> list[str]:
     cases = [text for case in experiment.cases for text in (case.name, case.about, str(case.settings))]
     claims = [text for claim in experiment.claims for text in (claim.id, claim.sentence, claim.relation.text)]
     presets = [name for preset in experiment.presets.values() for name in preset.cases]
-    curves = [text for curves in experiment.curves for text in (curves.title, *curves.panels, *curves.cases)]
+    curves = [
+        text
+        for curves in experiment.curves
+        for text in (curves.title, *(panel.title for panel in curves.panels), *curves.cases)
+    ]
     return [experiment.question, *cases, *claims, *presets, *curves]
 
 

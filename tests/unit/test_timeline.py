@@ -10,7 +10,8 @@ from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.model.drill.history import Attempt, Outcome
 from replication_lab.model.drill.timeline import Tally, phases, quantile, tally, timeline
 from replication_lab.report import chart, timelines
-from replication_lab.report.drill_rows import row_of
+from replication_lab.report.chart import merged
+from replication_lab.report.rows import DrillRow
 from replication_lab.runner import watched as watched_module
 from replication_lab.runner.watched import watching
 from replication_lab.world import clock
@@ -233,7 +234,7 @@ def test_the_pause_of_a_node_that_is_asked_seldom_is_no_silence():
     disks = ("UpToDate/UpToDate, in sync", "UpToDate/DUnknown, out of sync")
     looked = [Looked(at, "node1", View("Primary, Connected", disks=disks[0])) for at in (0.0, 4.3, 8.6)]
     looked.append(Looked(21.0, "node1", View("Primary, WFConnection", disks=disks[1])))
-    found = timelines._spans(looked, 24.0)
+    found = merged(timelines._spans(looked, 24.0))
 
     assert [(round(begin, 2), round(end, 2), state, tone) for begin, end, state, tone in found] == [
         (0.0, 15.05, f"Primary, Connected, {disks[0]}", "good"),
@@ -250,7 +251,7 @@ def test_states_are_spans_with_the_silence_between_them():
         Looked(6.0, "replica", View("not connected")),
         Looked(7.0, "replica", View(error="does not answer")),
     ]
-    found = timelines._spans(looked, 8.0)
+    found = merged(timelines._spans(looked, 8.0))
 
     assert [(begin, end, state, tone) for begin, end, state, tone in found] == [
         (0.1, 3.6, "replicating", "good"),
@@ -263,7 +264,7 @@ def test_states_are_spans_with_the_silence_between_them():
 def test_lag_and_states_are_charts_where_they_were_recorded():
     """An older record has neither, and is drawn all the same."""
     looked = [Looked(1.0, "node1", View("replicating", behind_s=2)), Looked(1.0, "node2", View("serving"))]
-    row = row_of(judge(evidence(), HISTORY))
+    row = DrillRow.of(judge(evidence(), HISTORY))
 
     def drawn(seen):
         found = timelines.charts("d", row, timeline(HISTORY, (0.0, 10.0), seen))
@@ -284,4 +285,4 @@ def test_a_steady_rate_does_not_fall_at_the_end_of_the_load():
 
     assert [rate for _, rate in timelines._rates(whole, whole.by_node["node1"])] == [5, 5, 5, 3.333]
     assert [rate for _, rate in timelines._rates(short, short.by_node["node1"])][-1] is None
-    assert "at most 5;" in timelines.spark(row_of(judge(evidence(), HISTORY)), whole)
+    assert "at most 5;" in timelines.spark(DrillRow.of(judge(evidence(), HISTORY)), whole)

@@ -9,13 +9,12 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import KEPT, End
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.drill.evidence import DrillsOpening
 from replication_lab.model.lab.attachment import AttachedLink
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set
 from replication_lab.runner.application import Probe
 from replication_lab.runner.drill import DrillRequest, run_drill
-from replication_lab.world import catalogue, clock, own, web
+from replication_lab.world import catalogue, own, web
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.journal import Journal, ledger
 from replication_lab.world.mysql.own_schema import own_schema
@@ -95,8 +94,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 def chosen(lab: AttachedLab, fault: str | None, seconds: float | None) -> list[Drill]:
     """Return all drills of a project, those of one fault, or one of them by its whole name, with this duration."""
-    if seconds is not None and seconds <= 0:
-        raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
+    drill_set.refuse_no_time(seconds)
     every = known(lab)
     if fault in REFUSED:
         raise LabError(
@@ -133,15 +131,7 @@ def run(
     lab: AttachedLab, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, probe: Probe | None = None
 ) -> None:
     """Run drills one after another on the project; the run ends at one after which the project is not as before."""
-    opening = DrillsOpening(
-        topology=lab.name,
-        engines=[lab.engine],
-        drills=list(drills),
-        seed=seed,
-        started=clock.now(),
-        environment=described.environment(),
-    )
-    with journal.recording(opening):
+    with journal.recording(drill_set.opening(lab.name, lab.engine, drills, seed)):
         kind = replication.of(lab)
         journal.write(described.came_up(lab, kind.writer(), drill_set.SETTINGS))
         spoilt = ""

@@ -11,7 +11,8 @@ from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.experiment import Case, Curves, Experiment, Preset
+from replication_lab.model.experiment.curves import Curves
+from replication_lab.model.experiment.experiment import Case, Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -215,7 +216,7 @@ def _curves(wan: Far, title: str, name: str) -> Curves:
         for copies, systems in (("three", THREE), ("two", TWO))
         for distance, said in ((LAN, "LAN"), (wan.name, wan.said))
     }
-    return Curves(title, "clients", panels, name)
+    return Curves.over(title, "clients", panels, name)
 
 
 def _at(wan: Far) -> Experiment[Lab]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from replication_lab import replication
 from replication_lab.live import node_control
 from replication_lab.live import rules as live_rules
-from replication_lab.live.happened import Happenings
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route
 from replication_lab.live.tally import Answers, LoadTally
+from replication_lab.live.viewer_actions import ViewerActions
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.lab.topology import RING
 from replication_lab.model.live.explained import Now, explain
@@ -47,7 +47,7 @@ class Sampler:
     controls: Mapping[str, NodeControl]
     disks: Mapping[str, DiskWatch]
     links: Mapping[str, LinkControl]
-    happenings: Happenings
+    actions: ViewerActions
     containers: Callable[[], Mapping[str, str]]
     began: float = field(default_factory=clock.timer)
     _last: float = field(default_factory=clock.timer)
@@ -165,7 +165,7 @@ class Sampler:
         if node not in self._views:
             return []
         states = {name: said(view) for name, view in self._views.items()}
-        acting = [span for span in self.happenings.spans(self.at) if span.acts]
+        acting = [span for span in self.actions.spans(self.at) if span.acts]
         return explain(
             Now(
                 node=node,

@@ -10,9 +10,8 @@ from typing import TypeVar
 from replication_lab import replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
-from replication_lab.live.checked import Checked
-from replication_lab.live.clicked import drill_of
-from replication_lab.live.happened import Happenings
+from replication_lab.live.drill_of_actions import drill_of
+from replication_lab.live.ledger_check import LedgerCheck
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
@@ -23,6 +22,7 @@ from replication_lab.live.sampler import Sampler
 from replication_lab.live.tally import LoadTally
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
+from replication_lab.live.viewer_actions import ViewerActions
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.live.view import (
@@ -59,11 +59,11 @@ class ViewSession:
         kind = replication.of(lab)
         self._route = Route(lab, kind.written_at())
         self._roles, self._written_at = Roles(lab, self._route), self._route.node
-        self.tally, self._happened = LoadTally(), Happenings()
+        self.tally, self._actions = LoadTally(), ViewerActions()
         self._containers: dict[str, str] = lab.states()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
         self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
-        self._checked = Checked(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
+        self._ledger_check = LedgerCheck(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
         self._samples: deque[ViewedSample] = deque(maxlen=HISTORY_SECONDS)
         self._notes: deque[str] = deque(maxlen=NOTES)
@@ -90,7 +90,7 @@ class ViewSession:
             controls=self._controls,
             disks={name: DiskWatch(name, found) for name, found in emulated.items()},
             links=self._links,
-            happenings=self._happened,
+            actions=self._actions,
             containers=lambda: self._containers,
         )
 
@@ -138,11 +138,11 @@ class ViewSession:
             nodes=self.sampler.nodes(),
             links=[link.view(name in carrying) for name, link in list(self._links.items())],
             sample=self.sampler.newest,
-            spans=self._happened.spans(at),
-            ledger=self._checked.ledger(),
+            spans=self._actions.spans(at),
+            ledger=self._ledger_check.ledger(),
             explain=self.sampler.explained(),
             recording=str(self._recorder.folder or ""),
-            clicks=self._happened.count,
+            clicks=self._actions.count,
             notes=list(self._notes),
         )
 
@@ -188,7 +188,7 @@ class ViewSession:
         levels = {node.name: node.level for node in state.nodes}
         # What was found on another node says nothing of the one that clients write to now.
         if self.clients and (before != self._written_at or sampler.came_back(self._levels, levels)):
-            self._checked.check()
+            self._ledger_check.check()
         self._levels = levels
 
     def _add_new_links(self) -> None:
@@ -200,7 +200,7 @@ class ViewSession:
                 self._links[name].start()
 
     def _control_of(self, link: Link) -> LinkControl:
-        return LinkControl(self.lab, link, self._link_changed, self._happened.verified)
+        return LinkControl(self.lab, link, self._link_changed, self._actions.verified)
 
     def _look_at_containers(self) -> None:
         before = self._containers
@@ -240,7 +240,7 @@ class ViewSession:
     def check_ledger(self) -> Accepted:
         if not self.clients:
             raise Impossible from LabError("no clients are running", "--clients with 1 or more")
-        self._checked.check()
+        self._ledger_check.check()
         return Accepted("comparing the ledger with the rows of every copy")
 
     def record(self, on: bool) -> Accepted:
@@ -258,7 +258,7 @@ class ViewSession:
         return folder
 
     def _end_record(self) -> Path | None:
-        folder = self._recorder.end(self._happened.spans(self.sampler.at))
+        folder = self._recorder.end(self._actions.spans(self.sampler.at))
         if folder is not None:
             self._recorded(folder)
         return folder
@@ -271,7 +271,7 @@ class ViewSession:
         clients = {self.lab.topology.source.name: max(self.clients, 1)}
         pause_ms = 1000 * self.clients / self.rate if self.rate else 0
         try:
-            text = drill_of(self._happened.clicks(self.sampler.at), topology, clients, pause_ms, about)
+            text = drill_of(self._actions.for_a_drill(self.sampler.at), topology, clients, pause_ms, about)
         except LabError as error:
             raise Impossible from error
         path = catalogue.RUNS / "drills" / topology / f"{name}.yaml"
@@ -286,7 +286,7 @@ class ViewSession:
     # -- what commands did -----------------------------------------------------------------------------------------
 
     def _link_changed(self, name: str, condition: str) -> None:
-        self._happened.condition(name, condition, self.sampler.at, condition == self._links[name].was)
+        self._actions.condition(name, condition, self.sampler.at, condition == self._links[name].was)
         self.show()
 
     def _node_changed(self, name: str, action: str, done: bool) -> None:
@@ -294,13 +294,13 @@ class ViewSession:
         if done:
             # What can be done next depends on the container's state.
             self._look_at_containers()
-        self._happened.action(name, action, self.sampler.at, done, control.seen)
+        self._actions.action(name, action, self.sampler.at, done, control.seen)
         if done and control.seen:
             if action in (node_control.PROMOTE, node_control.WRITE_HERE):
                 self._roles.promoted(name)
             self._roles.ticking.wake()
         if done and action == node_control.PROMOTE and self.clients:
-            self._checked.check()
+            self._ledger_check.check()
         self.show()
 
     # -- begun and ended -------------------------------------------------------------------------------------------

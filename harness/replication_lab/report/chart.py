@@ -1,7 +1,7 @@
 """A chart of lines as data, and as SVG; the page's script draws the same data with a tooltip, zoom and a legend."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeGuard
@@ -21,6 +21,10 @@ LOOKS = 6
 CASE = "case"
 # With fewer points each has a marker.
 MARKED_POINTS = 40
+# The percentiles of a chart of latencies: the label, and the field of the answers of an interval.
+PERCENTILES = (("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms"))
+# Values that differ by more than this factor need a log scale.
+DECADE = 10
 
 Point = tuple[float, float | None]
 
@@ -53,12 +57,28 @@ class Band:
     kind: str = "fault"
 
 
+# The begin and the end of a state, its words and its tone.
+StateSpan = tuple[float, float, str, str]
+
+
 @dataclass(frozen=True)
 class Strip:
-    """A row of states below the lines: (begin, end, state, tone)."""
+    """A row of states below the lines."""
 
     label: str
-    spans: Sequence[tuple[float, float, str, str]]
+    spans: Sequence[StateSpan]
+
+
+def merged(parts: Iterable[StateSpan]) -> list[StateSpan]:
+    """Return spans in which equal states that follow each other are one."""
+    runs = (list(run) for _, run in groupby(parts, lambda part: part[2:]))
+    return [(run[0][0], run[-1][1], *run[0][2:]) for run in runs]
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Return whether values differ so much that they need a log scale."""
+    known = list(values)
+    return bool(known) and max(known) / min(known) >= DECADE
 
 
 @dataclass(frozen=True)

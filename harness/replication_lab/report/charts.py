@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from replication_lab.model.drill.timeline import quantile
+from replication_lab.model.experiment.curves import CurveLine, Curves, CurvesPanel
 from replication_lab.model.record.latencies import Ordered
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from replication_lab.report.chart import LOOKS, Band, Chart, Line
-from replication_lab.report.rows import CaseRow, CurvesRow, ExperimentSummary, FigureRow, LineRow, PanelRow
+from replication_lab.report.rows import CaseRow, ExperimentSummary, FigureRow
 
 # One round has nothing to be compared with.
 FEWEST_ROUNDS = 2
@@ -33,7 +34,7 @@ def of_engine(engine: str, summary: ExperimentSummary, record: Record) -> list[C
 # --- lines that the experiment defines --------------------------------------------------------------------------------
 
 
-def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> Iterator[Chart]:
+def curves(engine: str, asked: Curves, summary: ExperimentSummary) -> Iterator[Chart]:
     """Yield a chart for each panel of lines that the experiment defines, with 95 % intervals; both axes are log."""
     known = {case.name: case.figures for case in summary.cases if case.engine == engine}
     looks = list(dict.fromkeys(line.label for panel in asked.panels for line in panel.lines))
@@ -55,13 +56,13 @@ def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> Iterato
         )
 
 
-def _figures(line: LineRow, name: str, known: dict[str, dict[str, FigureRow]]) -> list[tuple[float, FigureRow]]:
+def _figures(line: CurveLine, name: str, known: dict[str, dict[str, FigureRow]]) -> list[tuple[float, FigureRow]]:
     """Return (place on the x axis, figure) of the points that were measured."""
     found = [(point.x, known.get(point.case, {}).get(name)) for point in line.points]
     return [(x, row) for x, row in found if row and row.value]
 
 
-def _curve(line: LineRow, name: str, known: dict[str, dict[str, FigureRow]], looks: list[str]) -> Line | None:
+def _curve(line: CurveLine, name: str, known: dict[str, dict[str, FigureRow]], looks: list[str]) -> Line | None:
     points = _figures(line, name, known)
     if not points:
         return None
@@ -76,7 +77,7 @@ def _ends(row: FigureRow) -> tuple[float, float] | None:
     return max(row.low, row.value / 100), row.high
 
 
-def _law(panel: PanelRow, name: str, known: dict[str, dict[str, FigureRow]]) -> Iterator[Line]:
+def _law(panel: CurvesPanel, name: str, known: dict[str, dict[str, FigureRow]]) -> Iterator[Line]:
     predicted: dict[float, list[float]] = {}
     for line in panel.lines:
         for x, row in _figures(line, name, known):
@@ -112,8 +113,7 @@ def latency(engine: str, summary: ExperimentSummary, record: Record) -> Iterator
 
 def cases(engine: str, summary: ExperimentSummary) -> list[CaseRow]:
     """Return the cases of an engine that no curve shows: forty points are a curve and not forty rows."""
-    drawn = {point.case for asked in summary.curves for panel in asked.panels for line in panel.lines
-             for point in line.points}  # fmt: skip
+    drawn = {name for asked in summary.curves for name in asked.cases}
     return [case for case in summary.cases if case.engine == engine and case.name not in drawn]
 
 

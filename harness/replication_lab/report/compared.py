@@ -12,6 +12,7 @@ from replication_lab.report import markdown
 from replication_lab.report.wording import number
 
 STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", ComparedOutcome.FINE: ""}
+ORDER = (ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE)
 ENDINGS = {
     0: "no figure is worse by more than {margin:.0%}",
     1: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
@@ -27,16 +28,19 @@ def rendered(found: Comparison, margin: float) -> Group:
 
 def markdown_text(found: Comparison, margin: float) -> str:
     """Return the comparison for the job summary of a pipeline: the outcome first, then a table."""
-    order = [ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE]
-    changes = sorted(found.changes, key=lambda change: (not change.judged, order.index(change.outcome)))
     headings = ("outcome", "case or claim", "engine", "figure or verdict", "after / before", "reason")
     parts = [
         "## Compared with " + markdown.plain(found.before.run),
         f"**{markdown.plain(_ending(found, margin))}**",
         markdown.items(_head(found)),
-        markdown.table(headings, map(_cells, changes)),
+        markdown.table(headings, map(_cells, in_order(found))),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def in_order(found: Comparison) -> list[FigureChange]:
+    """Return the changes, the judged and worse ones first."""
+    return sorted(found.changes, key=lambda change: (not change.judged, ORDER.index(change.outcome)))
 
 
 def _cells(change: FigureChange) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.experiment.drilled import drilled, gaps
 from replication_lab.model.experiment.experiment import Case, Experiment
 from replication_lab.model.record.record import Record
-from replication_lab.report.drill_rows import row_of
-from replication_lab.report.rows import DrilledRow, RangeRow
+from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
 
 NOT_VERIFIED = "not verified"
 ROWS, TRANSACTIONS = "rows of the drill's own clients", "transactions of the workload"
@@ -54,7 +53,7 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
         rto_s=None if missing else _range(results, "rto_s"),
         not_proved=missing,
         claims=[f"lost:{case.name}", f"rto_s:{case.name}"],
-        drills=[row_of(result) for result in results],
+        drills=[DrillRow.of(result) for result in results],
     )
 
 

@@ -7,7 +7,7 @@ from replication_lab.model.live.record import Acted, Live, Second
 from replication_lab.model.live.view import Level, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
-from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
+from replication_lab.report.chart import PERCENTILES, STRIP, Band, Chart, Line, StateSpan, Strip, merged
 
 X = "seconds since lab live started"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
@@ -64,7 +64,7 @@ def _commits(made: Made, samples: Sequence[ViewedSample]) -> Chart:
 
 
 def _states(made: Made, samples: Sequence[ViewedSample]) -> Chart:
-    strips = [_strip(band.track, samples) for band in samples[-1].bands]
+    strips = [Strip(band.track, merged(_spans(band.track, samples))) for band in samples[-1].bands]
     height, about = STATES + STRIP * len(strips), "As each node reports it."
     return made("live-states", "States of the nodes", "", [], about=about, strips=strips, bands=(), height=height)
 
@@ -72,8 +72,8 @@ def _states(made: Made, samples: Sequence[ViewedSample]) -> Chart:
 def _latencies(made: Made, samples: Sequence[ViewedSample]) -> Iterator[Chart]:
     found = [(each.at, each.latency) for each in samples if each.latency]
     lines = [
-        Line(label, [(at, getattr(latency, f"{label}_ms")) for at, latency in found], look, bare=True)
-        for look, label in enumerate(("p50", "p95", "p99"))
+        Line(label, [(at, getattr(latency, field)) for at, latency in found], look, bare=True)
+        for look, (label, field) in enumerate(PERCENTILES)
     ]
     if found:
         yield made("live-latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
@@ -91,19 +91,11 @@ def _of_each(
         yield made(*named, lines, about=about)
 
 
-def _strip(track: str, samples: Sequence[ViewedSample]) -> Strip:
-    """Return the states of a track over time; seconds with the same state are one span."""
-    spans: list[tuple[float, float, str, str]] = []
-    begin = samples[0].at
-    for each in samples:
+def _spans(track: str, samples: Sequence[ViewedSample]) -> Iterator[StateSpan]:
+    """Yield the state of a track in each second."""
+    for before, each in zip((samples[0], *samples), samples, strict=False):
         band = next((band for band in each.bands if band.track == track), None)
-        state, tone = (band.state, TONES[band.level]) if band else ("", "doubt")
-        if spans and spans[-1][2] == state:
-            spans[-1] = (spans[-1][0], each.at, state, tone)
-        else:
-            spans.append((begin, each.at, state, tone))
-        begin = each.at
-    return Strip(track, spans)
+        yield before.at, each.at, *((band.state, TONES[band.level]) if band else ("", "doubt"))
 
 
 def _said(seconds: Sequence[Second]) -> Iterator[tuple[float, str]]:

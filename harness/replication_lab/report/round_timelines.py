@@ -9,8 +9,22 @@ from typing import Any
 from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, widened
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
-from replication_lab.report.chart import CASE, STRIP, Band, Chart, Line, Point, Strip, data, drawn
-from replication_lab.report.timelines import DECADE, HIGH, LOW, NO_ANSWER, SILENT_AFTER_S, STATES
+from replication_lab.report.chart import (
+    CASE,
+    PERCENTILES,
+    STRIP,
+    Band,
+    Chart,
+    Line,
+    Point,
+    StateSpan,
+    Strip,
+    data,
+    drawn,
+    is_wide,
+    merged,
+)
+from replication_lab.report.timelines import HIGH, LOW, NO_ANSWER, SILENT_AFTER_S, STATES
 
 X = "seconds of load; the time between two loads is left out"
 # The widths of the intervals in seconds. Where even wide ones are too many, fewer rounds are drawn.
@@ -169,7 +183,7 @@ def _cases(rounds: Rounds) -> Iterator[Band]:
 
 def _commits(name: str, rounds: Rounds) -> Iterator[Chart]:
     rates = [answers.commits for each in rounds.placed for answers in each.answers if answers.commits]
-    log = bool(rates) and max(rates) / min(rates) >= DECADE
+    log = is_wide(rates)
 
     def rate(answers: Answered, seconds: float) -> float | None:
         return _rate(answers.commits, seconds) or (None if log else 0.0)
@@ -193,11 +207,10 @@ def _rate(number: int, seconds: float) -> float:
 
 
 def _latency(name: str, rounds: Rounds) -> Iterator[Chart]:
-    fields = (("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms"))
-    lines = [rounds.line(label, look, _percentile(field)) for look, (label, field) in enumerate(fields)]
+    lines = [rounds.line(label, look, _percentile(field)) for look, (label, field) in enumerate(PERCENTILES)]
     known = [ms for line in lines for _, ms in line.points if ms]
     if known:
-        log = max(known) / min(known) >= DECADE
+        log = is_wide(known)
         wide = " p50 is the middle one of an interval's seconds, p95 and p99 the highest." if rounds.width > 1 else ""
         yield _chart(
             f"{name}-latency",
@@ -253,7 +266,10 @@ def _lags(node: str, rounds: Rounds) -> Iterator[Point]:
 
 
 def _states(name: str, rounds: Rounds) -> Iterator[Chart]:
-    strips = [Strip(node, list(_spans(node, rounds))) for node in _nodes(rounds, lambda _: True)]
+    strips = [
+        Strip(node, merged(part for each in rounds.placed for part in _of_a_load(node, each)))
+        for node in _nodes(rounds, lambda _: True)
+    ]
     if strips:
         lag = any(stay.view.behind_s for each in rounds.placed for stay in each.found.states)
         yield _chart(
@@ -273,21 +289,13 @@ def _nodes(rounds: Rounds, wanted: Callable[[Stay], bool]) -> list[str]:
     return sorted({stay.node for each in rounds.placed for stay in each.found.states if wanted(stay)})
 
 
-def _spans(node: str, rounds: Rounds) -> Iterator[tuple[float, float, str, str]]:
-    """Yield a node's states: (begin, end, state, tone); equal ones of one case after another are one span."""
-    parts = [part for each in rounds.placed for part in _of_a_load(node, each)]
-    for (state, tone), run in groupby(parts, lambda part: part[2:]):
-        of_it = list(run)
-        yield round(of_it[0][0], 2), round(of_it[-1][1], 2), state, tone
-
-
-def _of_a_load(node: str, each: Placed) -> Iterator[tuple[float, float, str, str]]:
+def _of_a_load(node: str, each: Placed) -> Iterator[StateSpan]:
     stays = [stay for stay in each.found.states if stay.node == node]
     for number, stay in enumerate(stays):
         begin = 0.0 if number == 0 and stay.begin <= SILENT_AFTER_S else stay.begin
         until = stays[number + 1].begin if number + 1 < len(stays) else each.found.length
         known = min(until, stay.end + SILENT_AFTER_S)
         tone = "bad" if stay.view.error else "good" if str(stay.view) == str(stays[0].view) else "doubt"
-        yield each.at + begin, each.at + known, str(stay.view), tone
+        yield round(each.at + begin, 2), round(each.at + known, 2), str(stay.view), tone
         if until > known:
-            yield each.at + known, each.at + until, NO_ANSWER, "bad"
+            yield round(each.at + known, 2), round(each.at + until, 2), NO_ANSWER, "bad"

@@ -5,11 +5,12 @@ import msgspec
 from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.core.verdict import Judgement
-from replication_lab.model.drill.drill_result import FigureJudgement
+from replication_lab.model.drill.drill_result import FigureJudgement, Result
 from replication_lab.model.drill.evidence import FaultEvidence, Return
 from replication_lab.model.drill.timeline import Phase
+from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
-from replication_lab.model.record.measurement import Spread
+from replication_lab.model.record.measurement import SeenToxic
 from replication_lab.model.record.only import Only
 
 SCHEMA = 4
@@ -44,27 +45,12 @@ class Environment(Row, frozen=True, kw_only=True):
     noise: NoiseRow
 
 
-class FaultRow(Row, frozen=True, kw_only=True):
-    """A toxic in one measurement, and its proof. `asked`, `before`, `during` and `after` are in `unit`.
-
-    The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
-    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.99 %
-    interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
-    """
+class FaultRow(SeenToxic, frozen=True, kw_only=True):
+    """A toxic in one measurement, and its proof."""
 
     engine: str
     case: str
     round: int
-    link: str
-    toxic: str
-    unit: str
-    asked: float | None
-    before: float | None
-    during: Spread | None
-    after: float | None
-    seen: bool
-    why: str
-    slow: bool = False
 
 
 class FigureRow(Row, frozen=True, kw_only=True):
@@ -117,35 +103,24 @@ class DrillRow(Row, frozen=True, kw_only=True):
     ledger: str = ""
     phases: list[Phase] = []
 
-
-class PointRow(Row, frozen=True, kw_only=True):
-    """A point of a line: its position on the x axis, and the case with its figure."""
-
-    x: float
-    case: str
-
-
-class LineRow(Row, frozen=True, kw_only=True):
-    """One line of a panel, its points in the order of the x axis."""
-
-    label: str
-    points: list[PointRow]
-
-
-class PanelRow(Row, frozen=True, kw_only=True):
-    """One panel of a chart of curves."""
-
-    title: str
-    lines: list[LineRow]
-
-
-class CurvesRow(Row, frozen=True, kw_only=True):
-    """A chart that the experiment defines: one figure, with a line through the measured cases of each panel."""
-
-    title: str
-    x: str
-    figure: str
-    panels: list[PanelRow]
+    @classmethod
+    def of(cls, result: Result) -> "DrillRow":
+        evidence = result.evidence
+        return cls(
+            name=result.drill.name,
+            about=result.drill.about,
+            exit_code=result.exit_code,
+            clients=result.drill.clients,
+            seconds=evidence.load[1] if evidence else 0.0,
+            figures=result.figures,
+            expectations=result.judgements,
+            doubts=result.doubts,
+            acted=evidence.acted if evidence else [],
+            returns=evidence.returns if evidence else {},
+            forbidden=evidence.forbidden if evidence else [],
+            ledger=result.ledger,
+            phases=result.phases,
+        )
 
 
 class CellRow(Row, frozen=True, kw_only=True):
@@ -262,7 +237,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     not_judged: list[NotJudged]
     conditions: dict[str, str] = {}
     only: Only = Only()
-    curves: list[CurvesRow] = []
+    curves: list[Curves] = []
     comparison: ComparisonRow | None = None
     effects: list[EffectRow] = []
     counts: str = "commit"

@@ -11,13 +11,12 @@ from replication_lab.model.core.statistics import Interval, NoInterval, interval
 from replication_lab.model.core.verdict import exit_code, worst
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.experiment.experiment import ComparisonTable, Curves, Experiment
+from replication_lab.model.experiment.experiment import ComparisonTable, Experiment
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import unit_of
 from replication_lab.model.record.latencies import pooled
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
-from replication_lab.report.drill_rows import row_of
 from replication_lab.report.drilled import drilled_rows
 from replication_lab.report.effects import effects
 from replication_lab.report.rows import (
@@ -25,16 +24,13 @@ from replication_lab.report.rows import (
     CellRow,
     ComparedRow,
     ComparisonRow,
-    CurvesRow,
+    DrillRow,
     DrillsSummary,
     Environment,
     ExperimentSummary,
     FaultRow,
     FigureRow,
-    LineRow,
     NoiseRow,
-    PanelRow,
-    PointRow,
     Summary,
 )
 
@@ -58,7 +54,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         cases=_cases(experiment, record),
         claims=judgements,
         not_judged=experiment.not_judged(record),
-        curves=[_curves(each, record) for each in experiment.curves],
+        curves=[each.measured({m.case for m in record.measurements}) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
         effects=effects(experiment, record, judgements),
         counts=experiment.asked.counts if experiment.asked else "commit",
@@ -91,7 +87,7 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
     return DrillsSummary(
         **_of_any_run(record, worst(result.exit_code for result in results)),
         topology=record.drills.topology,
-        drills=[row_of(result) for result in results],
+        drills=[DrillRow.of(result) for result in results],
     )
 
 
@@ -129,19 +125,6 @@ def _environment(record: Record) -> Environment:
     return Environment(host=record.opening.environment, labs=labs, noise=_noise(record))
 
 
-def _curves(curves: Curves, record: Record) -> CurvesRow:
-    measured = {m.case for m in record.measurements}
-    panels = [
-        PanelRow(
-            title=title, lines=[line for label, points in lines.items() if (line := _line(label, points, measured))]
-        )
-        for title, lines in curves.panels.items()
-    ]
-    return CurvesRow(
-        title=curves.title, x=curves.x, figure=curves.figure, panels=[panel for panel in panels if panel.lines]
-    )
-
-
 def _comparison(asked: ComparisonTable, record: Record) -> ComparisonRow:
     columns = [
         (engine, said, rows)
@@ -172,11 +155,6 @@ def _cell(asked: ComparisonTable, record: Record, engine: str, case: str | None)
     return CellRow(average=math.fsum(average) / len(average), least=min(least), most=max(most))
 
 
-def _line(label: str, points: dict[float, str], measured: set[str]) -> LineRow | None:
-    known = [PointRow(x=x, case=case) for x, case in sorted(points.items()) if case in measured]
-    return LineRow(label=label, points=known) if known else None
-
-
 def _noise(record: Record) -> NoiseRow:
     disturbed = [f"{m.engine}, {m.case}, round {m.round}: {m.disturbed}" for m in record.measurements if m.disturbed]
     drills = [(each, part) for each in record.events if isinstance(each, Evidence) for part in each.noise]
@@ -204,15 +182,7 @@ def _slowest_cpus(measurements: list[Measurement]) -> float | None:
 
 def _faults(record: Record) -> list[FaultRow]:
     return [
-        FaultRow(
-            engine=m.engine,
-            case=m.case,
-            round=m.round,
-            **{
-                key: getattr(fault, key)
-                for key in ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why", "slow")
-            },
-        )
+        FaultRow(**msgspec.structs.asdict(fault), engine=m.engine, case=m.case, round=m.round)
         for m in record.measurements
         for fault in m.faults
     ]

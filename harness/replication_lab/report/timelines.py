@@ -8,7 +8,7 @@ from typing import Any
 from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.report import strips
-from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
+from replication_lab.report.chart import PERCENTILES, STRIP, Band, Chart, Line, StateSpan, Strip, is_wide, merged
 from replication_lab.report.rows import DrillRow
 
 X = "seconds since the clients began"
@@ -19,8 +19,6 @@ STATES = 74
 SILENT_AFTER_S, NO_ANSWER = 2.5, "no answer"
 # A machine is asked less often than a server: its usual pause between two answers, so many times, is no silence.
 USUAL_PAUSES = 1.5
-# Latencies that differ by more than this factor need a log scale.
-DECADE = 10
 
 
 def charts(name: str, drill: DrillRow, found: Timeline) -> list[Chart]:
@@ -90,7 +88,7 @@ def _latency(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
     known = [ms for tally in found.tallies for ms in (tally.p50_ms, tally.p99_ms) if ms]
     if not known:
         return
-    log = max(known) / min(known) >= DECADE
+    log = is_wide(known)
     yield _chart(
         f"{name}-latency",
         drill,
@@ -101,7 +99,7 @@ def _latency(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         log_y=log,
         lines=[
             Line(label, [_percentile(found, number, field) for number in range(len(found.tallies))], look, bare=True)
-            for look, (label, field) in enumerate((("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms")))
+            for look, (label, field) in enumerate(PERCENTILES)
         ],
         group=name,
     )
@@ -162,7 +160,7 @@ def _lags(looked: Sequence[Looked]) -> Iterator[tuple[float, float | None]]:
 
 
 def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
-    strips = [Strip(node, _spans(looked, found.load[1])) for node, looked in _by_node(found).items()]
+    strips = [Strip(node, merged(_spans(looked, found.load[1]))) for node, looked in _by_node(found).items()]
     if strips:
         yield _chart(
             f"{name}-states",
@@ -185,23 +183,16 @@ def _by_node(found: Timeline) -> dict[str, list[Looked]]:
     return dict(sorted(nodes.items()))
 
 
-def _spans(looked: Sequence[Looked], end: float) -> list[tuple[float, float, str, str]]:
-    """Return the spans of equal states: (begin, end, state, tone). A node that is asked in vain for long is silent."""
-    spans: list[tuple[float, float, str, str]] = []
+def _spans(looked: Sequence[Looked], end: float) -> Iterator[StateSpan]:
+    """Yield a node's states; one that is asked in vain for long is silent."""
     silent_after = _silent_after(looked)
     for one, later in zip_longest(looked, looked[1:]):
         until = later.at if later else end
         state = str(one.view)
         known = min(until, one.at + silent_after)
-        parts = [(one.at, known, state, _tone(one, looked[0]))]
+        yield one.at, known, state, _tone(one, looked[0])
         if until > known:
-            parts.append((known, until, NO_ANSWER, "bad"))
-        for part in parts:
-            if spans and spans[-1][2:] == part[2:]:
-                spans[-1] = (spans[-1][0], *part[1:])
-            else:
-                spans.append(part)
-    return spans
+            yield known, until, NO_ANSWER, "bad"
 
 
 def _silent_after(looked: Sequence[Looked]) -> float:

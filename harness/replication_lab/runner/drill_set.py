@@ -132,13 +132,17 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
     """Return the drill of that name, or all drills of a topology, with this duration if it is given."""
-    if seconds is not None and seconds <= 0:
-        raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
+    refuse_no_time(seconds)
     catalogue.topology(topology)
     return [
         load(topology, name).with_duration(seconds)
         for name in ([fault] if fault else catalogue.drills(topology) or [""])
     ]
+
+
+def refuse_no_time(seconds: float | None) -> None:
+    if seconds is not None and seconds <= 0:
+        raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
 
 
 # --- a run of drills --------------------------------------------------------------------------------------------------
@@ -180,7 +184,7 @@ def run(
 
     With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up.
     """
-    with journal.recording(_opening(asked, drills, seed)):
+    with journal.recording(opening(asked.topology.name, asked.engine, drills, seed)):
         with Labs(asked, tell, lambda lab: journal.write(_came_up(lab)), keep) as own:
             for each in drills:
                 if own.left_up:
@@ -189,10 +193,11 @@ def run(
         journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
 
 
-def _opening(asked: LabRequest, drills: Sequence[Drill], seed: int) -> DrillsOpening:
+def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> DrillsOpening:
+    """Return the first event of the record; an attached project is its own topology."""
     return DrillsOpening(
-        topology=asked.topology.name,
-        engines=[asked.engine],
+        topology=topology,
+        engines=[engine],
         drills=list(drills),
         seed=seed,
         started=clock.now(),

@@ -12,6 +12,7 @@ from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
 from replication_lab.model.experiment.claim import Claim, judge, without_its_cases
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
+from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import LabT, ProofsOfNodes, Watch, Workload
@@ -73,24 +74,6 @@ class Preset:
     @property
     def plan(self) -> Plan:
         return Plan(self.min_rounds, self.max_rounds, self.alpha)
-
-
-@dataclass(frozen=True)
-class Curves:
-    """A figure of many cases, drawn as lines over a number that differs between cases; both axes are logarithmic.
-
-    `panels` maps a panel's title to its lines, a line's label to its points, a point's place on the x axis to its case.
-    """
-
-    title: str
-    x: str
-    panels: dict[str, dict[str, dict[float, str]]]
-    figure: str = "throughput"
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        lines = (points for panel in self.panels.values() for points in panel.values())
-        return tuple(case for points in lines for case in points.values())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import msgspec
 
 # Conditions that are no toxic: a link that is switched off, and one without any toxic.
 CUT, NONE = "cut", "none"
+# What a viewer can act on.
+LINK, NODE = "link", "node"
 # Seconds of samples that a new viewer gets with its first event.
 HISTORY_SECONDS = 600
 
@@ -118,7 +120,8 @@ class ViewedSample(msgspec.Struct, frozen=True, kw_only=True):
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """A fault or condition that somebody asked for, as a band in the charts; `end` is None while it acts.
 
-    `target` is a node or a link, `kind` says which. `seen` is None until it was verified.
+    `target` is a node or a link, `kind` says which. `action` is a condition, `cut`, or an action on a node; empty in
+    records of older versions. `seen` is None until it was verified.
     """
 
     id: int
@@ -128,6 +131,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     target: str
     seen: bool | None = None
+    action: str = ""
 
     @property
     def acts(self) -> bool:

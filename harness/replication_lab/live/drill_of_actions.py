@@ -1,4 +1,4 @@
-"""The clicks of a viewer as a drill: what was broken, when, and for how long."""
+"""What a viewer did as a drill: what was broken, when, and for how long."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,28 +6,14 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.live.view import CUT
+from replication_lab.model.live.view import CUT, LINK, Span
 
-LINK, NODE = "link", "node"
 # What undoes itself, and takes a moment.
 RESTART_SECONDS = 2.0
 LEAST_SECONDS = 0.5
 
 
-class Clicked(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault or a condition as it was clicked: on a link or a node, from `begin` to `end` in seconds.
-
-    `action` is a condition, `cut`, or an action on a node.
-    """
-
-    begin: float
-    end: float
-    kind: str
-    target: str
-    action: str
-
-
-def drill_of(clicks: Sequence[Clicked], topology: str, clients: dict[str, int], think_ms: float, about: str) -> str:
+def drill_of(clicks: Sequence[Span], topology: str, clients: dict[str, int], think_ms: float, about: str) -> str:
     """Return the YAML of a drill that repeats the clicks; LabError if none of them is a fault.
 
     Clicks that overlap are one step, whose faults end together: that is what a drill can do. A promotion is done at the
@@ -53,20 +39,20 @@ def drill_of(clicks: Sequence[Clicked], topology: str, clients: dict[str, int], 
     return msgspec.yaml.encode(drill).decode()
 
 
-def _overlapping(clicks: Sequence[Clicked]) -> list[list[Clicked]]:
+def _overlapping(clicks: Sequence[Span]) -> list[list[Span]]:
     """Return the clicks in groups, by time: each begins after all before it have ended."""
-    groups: list[list[Clicked]] = []
+    groups: list[list[Span]] = []
     until = float("-inf")
     for click in sorted(clicks, key=lambda each: each.begin):
         if click.begin < until:
             groups[-1].append(click)
         else:
             groups.append([click])
-        until = max(until, click.end)
+        until = max(until, click.end or click.begin)
     return groups
 
 
-def _step(group: Sequence[Clicked]) -> dict[str, Any]:
+def _step(group: Sequence[Span]) -> dict[str, Any]:
     """Return the step of clicks that overlap; empty if none is a fault."""
     faults = [click for click in group if _fault(click)]
     if not faults:
@@ -84,11 +70,11 @@ def _step(group: Sequence[Clicked]) -> dict[str, Any]:
     }
 
 
-def _end(click: Clicked) -> float:
-    return click.begin + RESTART_SECONDS if click.action == "restart" else click.end
+def _end(click: Span) -> float:
+    return click.begin + RESTART_SECONDS if click.action == "restart" else click.end or click.begin
 
 
-def _fault(click: Clicked) -> dict[str, Any]:
+def _fault(click: Span) -> dict[str, Any]:
     """Return a click as a fault of a drill; empty if it breaks nothing."""
     if click.kind == LINK:
         change = {"fault": "cut"} if click.action == CUT else {"fault": "condition", "condition": click.action}
