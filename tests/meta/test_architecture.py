@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,33 @@ def test_only_the_clock_sleeps():
 
     assert "time.sleep" in said(clock).mentions
     assert not wrong, named(wrong)
+
+
+# Modules whose waits look less often than ten times a second: a look takes much of a guest's only CPU, or would change
+# what is measured meanwhile.
+RARE = {"world/machines/drbd.py", "world/machines/pacemaker.py", "replication/pacemaker.py"}
+RARE |= {"world/disks/array.py", "workloads/catch_up.py", "probes/noise.py"}
+# The place of the seconds between two looks among the arguments of each wait.
+WAITS = {"wait_until": 3, "wait_while_moving": 2}
+
+
+def pauses(path: Path) -> Iterator[float]:
+    """Yield the seconds between two looks of each wait in a module that gives them."""
+    module = ".".join(path.relative_to(ROOT / "harness").with_suffix("").parts)
+    for call in ast.walk(ast.parse(path.read_text())):
+        name = dotted(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
+        if not isinstance(call, ast.Call) or name not in WAITS:
+            continue
+        given = [word.value for word in call.keywords if word.arg == "every"] or call.args[WAITS[name] :][:1]
+        for said in given:
+            yield said.value if isinstance(said, ast.Constant) else vars(import_module(module))[dotted(said)]
+
+
+def test_every_wait_looks_ten_times_a_second():
+    """So that nothing takes longer than it needs; waits that may not look so often are listed."""
+    rare = {path for path in MODULES if path.name != "clock.py" and any(every > 0.1 for every in pauses(path))}
+
+    assert {path.relative_to(ROOT / PACKAGE).as_posix() for path in rare} == RARE
 
 
 def test_no_command_goes_through_a_shell():

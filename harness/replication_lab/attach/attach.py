@@ -69,7 +69,7 @@ def _wait_until_healthy(lab: AttachedLab) -> None:
                 )
         return all(_is_healthy(container) for container in found)
 
-    clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.2)
+    clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.1)
 
 
 def _is_healthy(container: Container) -> bool:
@@ -111,7 +111,7 @@ def _prove_flow(lab: AttachedLab, name: str) -> Proof:
     link = lab.attached_link(name)
     what = f"{link.consumer} uses link {name}"
     try:
-        many = clock.wait_until(partial(lab.crossed_by, name), f"a connection across {name}", FLOW_SECONDS, every=0.2)
+        many = clock.wait_until(partial(lab.crossed_by, name), f"a connection across {name}", FLOW_SECONDS, every=0.1)
     except LabError:
         return Proof(what, f"{NOTHING_FLOWS}: {link.consumer} has opened no connection in {FLOW_SECONDS} s", False)
     return Proof(what, f"{many} connection{'' if many == 1 else 's'} so far", True)

@@ -212,6 +212,8 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
             sys.stdout.flush()
         except streams.Unwritable as error:
             status = _unwritten(error)
+    # Python would look for garbage once more in all that was imported before it ends, which takes 0.2 s.
+    gc.freeze()
     sys.exit(status)
 
 

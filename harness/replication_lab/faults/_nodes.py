@@ -73,7 +73,7 @@ class OnNodes:
             return lost_since is not None and clock.timer() - lost_since > LOST_SECONDS
 
         with suppress(LabError):
-            clock.wait_until(decided, f"{node} to serve clients", JOIN_SECONDS, every=0.2)
+            clock.wait_until(decided, f"{node} to serve clients", JOIN_SECONDS, every=0.1)
         why = kind.hindrance(node)
         lost = kind.lost_majority() or LabError("", "", f"./lab logs {node} --lab {self.lab.name}")
         return why and "; ".join(filter(None, [why, lost.found, lost.next_step]))

@@ -160,14 +160,17 @@ class Machines(DiskRoles):
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that both disks have the same data, and that a commit is on both when it is answered."""
-        found = {node: peer.status() for node, peer in drbd.peers(self.lab).items()}
-        return [_prove_whole(found), *self._prove_commits(toxics)]
+        found = self.of_each(lambda name: drbd.Peer(self.lab, name).status())
+        whole = _prove_whole(found)
+        if not whole.ok:
+            return [whole]
+        serving = next(name for name, status in found.items() if status.primary)
+        return [whole, *self._prove_commits(serving, toxics)]
 
-    def _prove_commits(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def _prove_commits(self, serving: str, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
-        serving = self.writer()
-        peer = drbd.other(self.lab, serving.name)
-        commit = CommitLatency(serving)
+        peer = drbd.other(self.lab, serving)
+        commit = CommitLatency(self.server(serving))
         before = peer.disk.stats().writes
         fastest = min(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ def target(name: str) -> str:
 
 def targets() -> dict[str, dict[str, Any]]:
     """Return the `build` of each service in bake.yaml, by the name of its target."""
-    services = yaml.load(path().read_text(), LOADER)["services"]
+    return _targets(path().read_text())
+
+
+@cache
+def _targets(text: str) -> dict[str, dict[str, Any]]:
+    services = yaml.load(text, LOADER)["services"]
     return {target(name): service["build"] for name, service in services.items()}
 
 

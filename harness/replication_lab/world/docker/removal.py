@@ -10,7 +10,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.docker import labels
 
-REMOVAL_SECONDS, POLL_SECONDS = 30, 0.2
+REMOVAL_SECONDS, POLL_SECONDS = 30, 0.1
 
 
 def remove_volume(volume: Volume) -> None:
