@@ -70,7 +70,7 @@ bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from
 	@PYTHONPATH=harness $(PYTHON) -m tests.bench
 
 drills: .venv/installed.txt  ## run every drill of every topology, into runs/
-	@$(PYTHON) -m replication_lab.cli.drill
+	@PYTHONPATH=harness $(PYTHON) -m tests.all_drills
 
 figures: .venv/developing.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures

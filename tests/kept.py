@@ -99,7 +99,7 @@ def reworded(row: DrillRow, today: Drill) -> DrillRow:
 
 
 def drill(topology: str, name: str) -> str:
-    """Return what `lab judge` prints of a drill."""
+    """Return what `lab report` prints of a drill."""
     kept = drills_of(topology)
     assert kept, f"no drills of {topology} are kept"
     return f"```text\n{drill_text.paragraph(next(row for row in kept.drills if row.name == name)).strip()}\n```\n"

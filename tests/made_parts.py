@@ -39,7 +39,7 @@ def fault_table() -> str:
 
 
 def engines() -> str:
-    """Return the engines as `lab engines` prints them."""
+    """Return the engines as `lab list engines` prints them."""
     rows = (
         (f"`{name}`", each.version, each.about, ", ".join(catalogue.topologies_for(name)))
         for name, each in catalogue.engines().items()

@@ -12,6 +12,7 @@ from replication_lab.model.drill.drill import Drill
 from replication_lab.model.experiment.published import Data
 from replication_lab.model.lab import topology, toxic
 from replication_lab.model.lab.toxic import ATTRIBUTES, PACKET_KINDS
+from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 DOCS = catalogue.ROOT / "docs"
@@ -28,12 +29,14 @@ def of_toxics() -> Schema:
 
 
 def of_drills() -> Schema:
-    """Return the schema of a drill: the record's type without the names, and with the settings of each fault."""
+    """Return the schema of a drill: the record's type without the names, with promises and faults' settings."""
     found = msgspec.json.schema(Drill)
     drill, kinds = found["$defs"]["Drill"], faults.kinds()
     # The name is the file's; a file of the project is in its topology's folder.
     drill["properties"].pop("name")
-    drill["required"] = [key for key in drill["required"] if key not in ("name", "topology")]
+    drill["required"] = [key for key in drill["required"] if key not in ("name", "topology", "expected")]
+    # One of `expected` and `promises` is required.
+    drill["properties"]["promises"] = {"type": "array", "items": {"enum": sorted(drill_set.promises())}}
     for each in ("Step", "FaultSpec"):
         fault = found["$defs"][each]["properties"]
         fault.pop("settings")

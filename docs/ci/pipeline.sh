@@ -8,7 +8,7 @@
 # LAB_CACHE_SHA256  what `lab images save` printed last; without it the content of the images is not verified
 # LAB_ENGINES       engines whose images are kept in it, separated by spaces
 # LAB_TOPOLOGIES    topologies that need further images, separated by spaces
-# LAB_BASELINE      file of `lab baseline save` to compare the run with
+# LAB_BASELINE      file of `lab report --format baseline` to compare the run with
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
 set -eu
@@ -36,7 +36,7 @@ if [ -n "${LAB_CACHE:-}" ]; then
 fi
 
 latest() {
-  "$lab" open latest 2>/dev/null || true
+  "$lab" report latest --open 2>/dev/null || true
 }
 
 before=$(latest)
@@ -55,7 +55,7 @@ else
   "$lab" report "$folder" --format markdown >"$report/verdicts.md"
   if [ -n "${LAB_BASELINE:-}" ]; then
     compared=0
-    "$lab" baseline check "$LAB_BASELINE" "$folder" --margin "${LAB_MARGIN:-10%}" --format markdown >>"$report/verdicts.md" || compared=$?
+    "$lab" compare "$LAB_BASELINE" "$folder" --margin "${LAB_MARGIN:-10%}" --format markdown >>"$report/verdicts.md" || compared=$?
     # 3 and 1 are worse than 2, which is worse than 0.
     case $code$compared in
       *3*) code=3 ;;

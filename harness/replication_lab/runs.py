@@ -94,7 +94,7 @@ def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> 
             raise LabError(
                 f"{engine} has no {' and no '.join(sorted(lacking[0]))}, which every chosen case needs",
                 "engines that support at least one of the cases",
-                f"./lab run {experiment.name}{others}{experiment.only.options}" if able else "./lab engines",
+                f"./lab run {experiment.name}{others}{experiment.only.options}" if able else "./lab list engines",
             )
 
 
@@ -183,21 +183,20 @@ def judge(run: str | Path) -> Summary:
     return summed_up(*read(run))[0]
 
 
-def report(run: str) -> list[str]:
-    """Write a run's report again; return the paths."""
+def report(run: str) -> tuple[Summary | None, list[str]]:
+    """Judge a run again and write its report; return the summary, None without a verdict, and the paths."""
     folder, record = read(run)
     if isinstance(record.opening, Live):
         from replication_lab.report import live_page
 
-        # There is no verdict to write.
-        return _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
+        return None, _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
     summary, timelines = summed_up(folder, record)
     written = write_report(folder, summary, record, timelines)
     if isinstance(summary, ExperimentSummary):
         _keep_digest(folder, record)
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
-    return written
+    return summary, written
 
 
 def write_report(folder: Path, summary: Summary, record: Record, timelines: Timelines) -> list[str]:
@@ -206,7 +205,7 @@ def write_report(folder: Path, summary: Summary, record: Record, timelines: Time
         return _write(folder, formats.files(summary, record, timelines))
     except ArithmeticError as error:
         raise LabError(
-            f"figures of {folder.name} cannot be drawn: {error}", "measured figures", "./lab judge"
+            f"figures of {folder.name} cannot be drawn: {error}", "measured figures", "./lab report --format text"
         ) from error
 
 

@@ -19,7 +19,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock, files, host, journal, owners, places
+from replication_lab.world import catalogue, clock, files, host, journal, owners
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
@@ -214,7 +214,6 @@ def _on_the_link() -> Iterator[BenchFigure]:
 @click.command()
 def bench() -> None:
     """Measure, print a table, and write everything to runs/TIME-bench.json."""
-    places.need_checkout("this command")
     docker_engine.ensure()
     up.tidy(tell)
     names = [

@@ -122,10 +122,10 @@ def drilled(command: Any, name: str, *others: str) -> tuple[int, str]:
 
 
 def nodes(command: Any, name: str) -> dict[str, str]:
-    """Return what each node of an attached project says of its replication, by `lab show`."""
+    """Return what each node of an attached project says of its replication, by `lab status`."""
     return {
         node["name"]: node["replication"]
-        for node in json.loads(command("show", "--json", "--lab", name).stdout)["nodes"]
+        for node in json.loads(command("status", "--json", "--lab", name).stdout)[0]["nodes"]
     }
 
 
@@ -149,5 +149,5 @@ def changed_by_up(folder: str, project: str) -> list[str]:
 
 
 def described(text: str) -> dict[str, dict]:
-    """Return the links of `lab show --json` by name."""
-    return {link["name"]: link for link in json.loads(text)["links"]}
+    """Return the links of `lab status --json` by name."""
+    return {link["name"]: link for link in json.loads(text)[0]["links"]}

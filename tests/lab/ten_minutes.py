@@ -32,7 +32,7 @@ STEPS = (
     ("", "lab --version"),
     ("the link from the application to its database gets 40 ms", "lab attach --link app:db --rtt 40ms --yes"),
     ("", TIMED),
-    ("", "lab show --lab shop"),
+    ("", "lab status --lab shop"),
     ("", 'lab sql --lab shop -e "SELECT COUNT(*) FROM orders"'),
     (
         "the database is cut off for four seconds, and the application is probed all the time",

@@ -183,7 +183,7 @@ def test_engines_are_compared_in_the_same_rounds(command):
     versions = {engine: record.lab(engine).version for engine in record.engines}
     assert "MariaDB" in versions["mariadb"] and versions["mysql-8.0"].startswith("8.0.")
     assert [(row["engine"], row["baseline"]) for row in found["effects"]] == [("mysql-8.0", "engine=mariadb")]
-    assert json.loads(command("judge", str(folder), "--json").stdout)["effects"] == found["effects"]
+    assert json.loads(command("report", str(folder), "--json").stdout)["effects"] == found["effects"]
 
 
 # --- what is lost -----------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def test_one_service_is_slow_and_the_other_is_not_and_both_are_restored(command,
     database = attaching.inside(f"{shop}-db-1", "hostname", "-i").split()[0]
     assert attaching.inside(f"{shop}-worker-1", "getent", "hosts", "db").split()[0] == database
     assert attaching.inside(f"{shop}-web", "getent", "hosts", "db").split()[0] != database
-    link = attaching.described(command("show", "--json", "--lab", shop).stdout)["app-db"]
+    link = attaching.described(command("status", "--json", "--lab", shop).stdout)["app-db"]
     assert link["toxics"] == ["150ms"] and link["use"].startswith("connections of app so far: ")
     lossy = command("toxic", "app-db", "150ms+loss=5%", "--lab", shop, "--json")
     assert lossy.returncode == 0 and "5 %)" in lossy.stdout, lossy.stdout + lossy.stderr

@@ -32,10 +32,10 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
     assert answer.returncode in (0, 2), answer.stderr
     assert "verified: db-replica uses link db-db-replica" in answer.stderr
     attaching.ask(name)
-    shown = json.loads(command("show", "--json", "--lab", name).stdout)
-    roles = {node["name"]: node["role"] for node in shown["nodes"]}
+    shown = command("status", "--json", "--lab", name).stdout
+    roles = {node["name"]: node["role"] for node in json.loads(shown)[0]["nodes"]}
     assert roles["db"] == "source" and roles["db-replica"] == "replica"
-    links = attaching.described(json.dumps(shown))
+    links = attaching.described(shown)
     assert links["app-db"]["use"].startswith("connections of app so far: ")
     assert links["db-db-replica"]["use"].startswith("connections of db-replica so far: ")
     for fault in ("cut-replication", "pause-db"):
@@ -121,7 +121,7 @@ def test_two_projects_are_attached_at_once(command, attach, started):
         assert attach(folder, names[folder], "--link", "app:db", "--rtt", rtt).returncode in (0, 2)
 
     toxics = {
-        folder: attaching.described(command("show", "--json", "--lab", name).stdout)["app-db"]["toxics"]
+        folder: attaching.described(command("status", "--json", "--lab", name).stdout)["app-db"]["toxics"]
         for folder, name in names.items()
     }
     assert toxics == {"shop": ["100ms"], "replicas": ["40ms"]}

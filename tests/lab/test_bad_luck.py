@@ -127,7 +127,7 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
     process.kill()
     process.wait()
 
-    judged = command("judge", "latest", "--json")
+    judged = command("report", "latest", "--json")
     swept = command("clean", name)
 
     assert judged.returncode == 2

@@ -61,7 +61,7 @@ def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, comman
 
     status, said = ended(process)
     folder = Path(journal.record_file("latest")).parent.resolve()
-    judged = command("judge", folder.name, "--json")
+    judged = command("report", folder.name, "--json")
     command("down", "--lab", "no-such-lab")
 
     assert status == 3 and is_one_error(said), said

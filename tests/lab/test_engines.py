@@ -43,8 +43,8 @@ def test_semi_sync_of_a_build_without_it_is_refused_before_anything_starts(comma
 
 
 def test_engines_are_listed_with_their_images(command):
-    """`lab engines` knows that this module's image is built."""
+    """`lab list engines` knows that this module's image is built."""
     images.ensure(["mysql-5.5"])
-    (line,) = [line for line in command("engines").stdout.splitlines() if line.startswith("mysql-5.5 ")]
+    (line,) = [line for line in command("list", "engines").stdout.splitlines() if line.startswith("mysql-5.5 ")]
 
     assert "5.5.34" in line and line.rstrip().endswith("built")

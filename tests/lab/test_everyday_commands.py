@@ -49,7 +49,7 @@ def answers(lab, node) -> bool:
         ),
         ("kill", "start", ("exited", 137), "verified: replica is killed: exited with status 137"),
         pytest.param(
-            "pause", "resume", ("paused", 0), "verified: replica is frozen: no answer, paused", marks=pytest.mark.long
+            "pause", "start", ("paused", 0), "verified: replica is frozen: no answer, paused", marks=pytest.mark.long
         ),
     ],
 )
@@ -154,10 +154,10 @@ def test_the_lab_of_a_drill_that_failed_stays_up(command, docker):
 
         (name,) = (line.split()[0] for line in told if " stays up: " in line)
         assert (summary.exit_code, summary.ended) == (1, "kept")
-        assert f"{name} stays up: ./lab show --lab {name}; to remove it: ./lab down --lab {name}" in told
+        assert f"{name} stays up: ./lab status --lab {name}; to remove it: ./lab down --lab {name}" in told
         assert command("sql", "replica", "--lab", name, "-e", "SELECT 1").returncode == 0
         assert lab_state.saved(name) is not None and name not in leftovers.left_behind()
-        assert command("judge", str(folder)).returncode == 1
+        assert command("report", str(folder)).returncode == 1
     finally:
         for line in told:
             if " stays up: " in line:

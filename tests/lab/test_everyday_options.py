@@ -64,7 +64,7 @@ def test_a_part_of_an_experiment_is_run_and_judged_again(command):
         *("--case", "after-commit-85ms-1", "--claim", "link-is-85ms"),
     )
     run = answer.stderr.rpartition("record and report: ")[2].split()[0]
-    found, again = json.loads(answer.stdout), json.loads(command("judge", run, "--json").stdout)
+    found, again = json.loads(answer.stdout), json.loads(command("report", run, "--json").stdout)
     _, record = read(catalogue.ROOT / run)
 
     assert {measured.case for measured in record.measurements} == {"after-commit-85ms-1"}

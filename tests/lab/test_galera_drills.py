@@ -156,7 +156,7 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
     run = read_until(process, "record, ledgers and report: ")[-1].partition("report: ")[2].split()[0]
     assert process.wait(60) == 2
     assert [] == things_of(project)
-    judged = command("judge", run)
+    judged = command("report", run)
     assert judged.returncode == 2
     assert "interrupted by SIGTERM" in judged.stdout
 

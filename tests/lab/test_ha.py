@@ -74,7 +74,7 @@ def test_the_watchdogs_are_fed_while_the_cluster_finds_itself(whole):
 def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, command):
     """As text, as data, and in the lab's own tree."""
     (seen,) = json.loads(command("status", "--lab", whole.name, "--json").stdout)
-    shown = " ".join(command("show", "--lab", whole.name).stdout.split())
+    shown = " ".join(command("status", "--lab", whole.name).stdout.split())
 
     assert {"fs_mysql", "p_ip_mysql", "mysqld", "p_drbd_mysql", "p_ping"} == {
         each["name"] for each in seen["nodes"][0]["details"]["cluster"]["resources"]

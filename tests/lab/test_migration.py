@@ -123,7 +123,7 @@ def test_disks_too_small_for_the_data_are_refused_with_the_size_that_does(lab, m
 def test_ctrl_c_leaves_the_replica_on_its_old_disks(name, command, start_command):
     """Stopped while it copies, the command says so, and the node goes on."""
     assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
-    process = start_command("migrate", "replica", "--lab", name, "--to", "single", "--disk", "unlimited")
+    process = start_command("disk", "migrate", "replica", "--lab", name, "--to", "single", "--disk", "unlimited")
     read_until(process, "copy and compare")
     process.send_signal(signal.SIGINT)
 

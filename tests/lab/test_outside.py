@@ -64,17 +64,17 @@ def test_the_core_is_small_and_starts_fast(outside):
 def test_a_lab_and_a_question_have_their_reports(outside, name):
     """Each format of a report, and refusals of several kinds."""
     assert f"{name} is up" in outside.type(f"lab up async --lab {name}")
-    outside.type(f"lab show --lab {name}")
+    outside.type(f"lab status --lab {name}")
     outside.type(f'lab sql source --lab {name} -e "SELECT 1"')
     assert "record and report: runs/" in outside.type(QUESTION, ends=(0, 1, 2))
     for form in ("markdown", "junit", "github", "csv", "html"):
         outside.type(f"lab report latest --format {form}", ends=(0, 1, 2))
-    outside.type("lab judge latest", ends=(0, 1, 2))
+    outside.type("lab report latest", ends=(0, 1, 2))
     outside.type("lab drill async --fault cut-link --seconds 2", ends=(0, 2))
     run = outside.work / "runs" / "latest"
     assert {"report.html", "junit.xml", "summary.json"} <= {path.name for path in run.iterdir()}
     outside.type(f"lab down --lab {name}")
-    for refused in ("up nothing", "detach --lab nothing", "drill --lab nothing", "judge nothing", "attach --link app"):
+    for refused in ("up nothing", "detach --lab nothing", "drill --lab nothing", "report nothing", "attach --link app"):
         assert "next:" in outside.type(f"lab {refused}", ends=(3,))
     for group in ("", "up", "attach", "drill", "ask", "images"):
         outside.type(f"lab {group} --help")
@@ -177,7 +177,7 @@ def test_a_project_is_attached_drilled_and_detached(outside, folder, link):
         outside.type(f"lab attach -p {name} --link {link} --rtt 40ms --yes", name, ends=(0, 2))
         container = f"{name}-web" if folder == "shop" else f"{name}-app-1"
         outside.type(f"docker exec {container} {attaching.PROBE}")
-        assert "connections of app so far" in outside.type(f"lab show --lab {name}", name)
+        assert "connections of app so far" in outside.type(f"lab status --lab {name}", name)
         outside.type(f"lab drill --lab {name} --fault cut-link --probe '{attaching.PROBE}'", name)
         outside.type(f"lab detach --lab {name}", name)
         assert attaching.settings(name) == before

@@ -149,7 +149,7 @@ def test_a_lab_keeps_the_options_that_it_was_started_with(command, name, tmp_pat
     }
     command("sql", "replica", "--lab", name, "-e", "SET GLOBAL sync_binlog = 9")
     assert settings()["replica has sync_binlog=0"] == "9"
-    assert "replica has sync_binlog=0  not in force: 9" in command("show", "--lab", name).stdout
+    assert "replica has sync_binlog=0  not in force: 9" in command("status", "--lab", name).stdout
     assert "already running with other options" in command("up", "semisync", "--lab", name, "--set", "x=1").stderr
 
 

@@ -113,17 +113,16 @@ def test_several_statements_are_run_in_one_session(lab, command):
     assert "statement 2 of 3, `SELECT no_such_column` on source failed" in " ".join(failed.stderr.split())
 
 
-@pytest.mark.parametrize("verb", ["sql", "load"])
+@pytest.mark.parametrize("option", ["-e", "--file"])
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGINT, signal.SIGHUP))]
 )
-def test_an_interrupted_statement_is_ended_on_the_server(lab, start_command, tmp_path, verb, number):
+def test_an_interrupted_statement_is_ended_on_the_server(lab, start_command, tmp_path, option, number):
     """Nothing was started that could have been removed, and nothing still runs."""
     text = f"SELECT 1; SELECT SLEEP({300 + number});"
     file = tmp_path / "slow.sql"
     file.write_text(text)
-    arguments = ["sql", "source", "-e", text] if verb == "sql" else ["load", "source", str(file)]
-    process = start_command(*arguments, "--lab", NAME)
+    process = start_command("sql", "source", option, text if option == "-e" else str(file), "--lab", NAME)
     source = lab.node("source").server()
     wait_until(lambda: running(source, f"SELECT SLEEP({300 + number})"), "the statement to run", 20)
     process.send_signal(number)

@@ -57,7 +57,7 @@ def test_status_as_data_holds_nodes_links_and_proofs(up, command):
 
 def test_show_draws_the_topology_from_its_source_down(up, command):
     """Source, its link with the toxic, and the replica under it, in this order."""
-    tree = command("show", "--lab", "test-up").stdout
+    tree = command("status", "--lab", "test-up").stdout
 
     assert tree.index("source (source)") < tree.index("link source-replica  wan-85ms") < tree.index("replica (replica)")
 

@@ -12,9 +12,9 @@ import pytest
 from replication_lab import experiments, faults, workloads
 from replication_lab import probes as readings
 from replication_lab.faults.fault import FAULTS
-from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.lab.toxic import parse_toxic
+from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 from tests.pages.blocks import blocks, write
@@ -86,7 +86,7 @@ def test_the_drill_is_of_the_fault_that_the_page_makes(built):
     settings = msgspec.yaml.decode(FILES["read-only.yaml"])
     topology = catalogue.topology(settings.pop("topology"))
 
-    drill = parse_drill("read-only", topology, msgspec.yaml.encode(settings).decode(), faults.kinds())
+    drill = drill_set.parse("read-only", topology, msgspec.yaml.encode(settings))
 
     assert [step.fault for step in drill.steps] == ["read-only"]
 

@@ -51,10 +51,10 @@ def code(text: str) -> list[str]:
 
 
 def commands(text: str, programs: tuple[str, ...]) -> list[list[str]]:
-    """Return the commands of these programs, as words, without variables before them and comments after them."""
+    """Return the commands of these programs, as words, without variables before them and what follows them."""
     found = []
     for line in code(text):
-        for part in re.split(r"&&|;|\s\|\s", line.split(" #")[0]):
+        for part in re.split(r"&&|;|\s\|\s", re.split(" #| > ", line)[0]):
             try:
                 words = shlex.split(part)
             except ValueError:

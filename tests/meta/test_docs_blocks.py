@@ -2,13 +2,12 @@
 
 import msgspec
 import pytest
-from replication_lab import faults
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.lab import option_file
 from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.model.question import sql_load
+from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 from tests.pages import commands
@@ -26,7 +25,7 @@ READ = [
 
 
 def as_drill(text):
-    assert parse_drill("kill-node", catalogue.topology("galera"), text, faults.kinds()).expected
+    assert drill_set.parse("kill-node", catalogue.topology("galera"), text).expected
 
 
 def as_data(text):

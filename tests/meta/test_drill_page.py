@@ -3,14 +3,13 @@
 import msgspec
 import pytest
 from replication_lab import runs as running
-from replication_lab.cli import drill as drill_command
 from replication_lab.model.core.event import End
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill import Expectation
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.history import Copy
 
-from tests import drill_page
+from tests import all_drills, drill_page
 from tests.unit.synthetic_drill import HISTORY, evidence, parsed, recorded, summed_up
 
 
@@ -66,7 +65,7 @@ def test_an_interruption_ends_the_drills_of_all_topologies(book, monkeypatch):
 
     monkeypatch.setattr(running, "drill", drill)
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        drill_command.every.callback()
+        all_drills.every.callback()
 
     assert len(begun) == 1
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
-from replication_lab.model.record.old_record import FIGURES_BEFORE_SCHEMA_5
 from replication_lab.report import Summary
 from replication_lab.report.summary import encode
 
 HERE = Path(__file__).parent
-RECORDS, EXPECTED = ("record.jsonl", "drill.jsonl"), "expected.json"
+RECORD, EXPECTED = "record.jsonl", "expected.json"
 # Prose may be reworded; what these keys hold may not change.
 OF_RUN = ("experiment", "verdict", "exit_code", "ended", "interrupted", "crashed", "torn")
 OF_CASE = ("engine", "name", "rounds", "noisy", "figures")
@@ -27,14 +26,10 @@ OF_CLAIM = (
 )
 # The estimate is also `measured`.
 OF_INTERVAL = ("low", "high", "level", "n")
-# By the names that they had when the first records were kept.
 OF_VERDICT = {
     **{"found": "measured"},
     **{key: key for key in ("verdict", "expected", "bound")},
 }
-FIRST_NAMES = {now: then for then, now in FIGURES_BEFORE_SCHEMA_5.items()}
-# The sentence that the code gives to each drill, reworded since.
-FIRST_SENTENCES = {"no forbidden pattern in any server log": "no log holds what none may"}
 # A sum may be taken in another order.
 SAME = 1e-9
 
@@ -70,7 +65,7 @@ def unworded(judged: Summary) -> dict | list:
 
 
 def of_experiment(summary: dict) -> dict:
-    """Return what must not change in the output of `lab judge --json`."""
+    """Return what must not change in the output of `lab report --json`."""
     return {
         **_picked(OF_RUN, summary),
         "noisy": summary["environment"]["noise"]["noisy"],
@@ -83,16 +78,16 @@ def of_experiment(summary: dict) -> dict:
 
 
 def of_drills(summary: dict) -> list[dict]:
-    """Return what must not change in the output of `lab judge --json` of drills."""
+    """Return what must not change in the output of `lab report --json` of drills."""
     return [
         {
             "drill": drill["name"],
             "exit_code": drill["exit_code"],
-            "figures": {first_name(name): value for name, value in drill["figures"].items()},
+            "figures": drill["figures"],
             "verdicts": [
                 {
-                    "says": FIRST_SENTENCES.get(each["sentence"], each["sentence"]),
-                    "figure": first_name(each["figure"]),
+                    "says": each["sentence"],
+                    "figure": each["figure"],
                     **{kept: each[key] for kept, key in OF_VERDICT.items()},
                 }
                 for each in drill["expectations"]
@@ -101,12 +96,6 @@ def of_drills(summary: dict) -> list[dict]:
         }
         for drill in summary["drills"]
     ]
-
-
-def first_name(figure: str) -> str:
-    """Return the name that a figure had when the first records were kept."""
-    name, dot, node = figure.partition(".")
-    return FIRST_NAMES.get(name, name) + dot + node
 
 
 def _picked(keys: tuple[str, ...], found: dict) -> dict:
@@ -153,7 +142,7 @@ def keep(run: Path, name: str, left_out: list[str]) -> None:
     unwanted = {f"ledger-{drill}.jsonl" for drill in left_out}
     for path in sorted(run.rglob("*.jsonl")):
         if path.name not in unwanted:
-            content = without(path.read_bytes(), left_out) if left_out and path.name in RECORDS else path.read_bytes()
+            content = without(path.read_bytes(), left_out) if left_out and path.name == RECORD else path.read_bytes()
             packed = kept / f"{path.relative_to(run)}.xz"
             packed.parent.mkdir(exist_ok=True)
             packed.write_bytes(lzma.compress(content, preset=lzma.PRESET_EXTREME))

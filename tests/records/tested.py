@@ -1,6 +1,6 @@
 """What the kept records tell of each engine: what was tested on it, when, in which version.
 
-`python -m tests.records.tested` writes it for `lab engines`.
+`python -m tests.records.tested` writes it for `lab list engines`.
 """
 
 import json
@@ -33,10 +33,9 @@ def text() -> str:
 
 
 def _of_record(name: str) -> list[tuple[str, Tested]]:
-    (packed,) = [path for path in (golden.HERE / name).glob("*.jsonl.xz") if path.stem in golden.RECORDS]
+    packed = golden.HERE / name / f"{golden.RECORD}.xz"
     opening, *events = map(json.loads, lzma.decompress(packed.read_bytes()).splitlines())
-    # The first line of an older record of drills has engine and version, too.
-    versions = {event["engine"]: event["version"] for event in (opening, *events) if "version" in event}
+    versions = {event["engine"]: event["version"] for event in events if "version" in event}
     drills = f"drills of {opening.get('topology')}"
     return [
         (

@@ -47,15 +47,15 @@ def test_every_command_explains_itself_by_example(command):
 
 
 def test_the_commands_promised_are_there():
-    """up, down, status, show, sql, toxic, run, judge, report, doctor, clean."""
-    promised = {"up", "down", "status", "show", "sql", "toxic", "run", "judge", "report", "doctor", "clean"}
+    """up, down, status, sql, toxic, run, report, doctor, clean."""
+    promised = {"up", "down", "status", "sql", "toxic", "run", "report", "doctor", "clean"}
 
     assert promised <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion", "top"}))
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion"}))
 def test_every_command_that_prints_data_has_json(command):
-    """--json is an option of each, and of each command of a group; `lab watch --json` is that of `lab top`."""
+    """--json is an option of each, and of each command of a group."""
     found = DEFERRED[command].load()
     for each in getattr(found, "commands", {"": found}).values():
         assert "json_" in [parameter.name for parameter in each.params]
@@ -187,15 +187,14 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["drill", "--seconds", "5"], "no topology given for --fault, --seconds"),
         (["drill", "--count", "2"], "no topology given for --fault, --seconds"),
         (["list", "toxic"], "did you mean toxics?"),
-        (["judge"], "expected: a recorded run; there is none"),
+        (["report"], "expected: a recorded run; there is none"),
         (["toxic", "--check", "reseet"], "did you mean reset?"),
         (["toxic", "source-replica"], "no toxic given for source-replica"),
-        (["judge", "no-such-run"], "no record in no-such-run"),
-        (["open"], "no record in latest"),
+        (["report", "no-such-run"], "no record in no-such-run"),
+        (["report", "--open"], "no record in latest"),
         (["env"], "no lab is running"),
         (["logs", "source"], "no lab is running"),
         (["kill"], "Missing argument 'NODE…'"),
-        (["show"], "no lab is running"),
         (["sql", "-e", "SELECT 1"], "no lab is running"),
         (["upp"], "No such command 'upp'"),
         (["up", "--nmae", "x"], "No such option"),
@@ -203,7 +202,7 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
             ["toxic", "source-replica", "-40ms"],
             "a value that begins with a dash is read as an option; no value here is negative",
         ),
-        (["judge", "a", "b"], "unexpected extra argument"),
+        (["report", "a", "b"], "unexpected extra argument"),
     ],
 )
 def test_bad_input_ends_with_status_3_and_the_way_on(lab, runs, monkeypatch, arguments, said):
@@ -281,7 +280,7 @@ def world(fake_world, runs, brief, undrawn, monkeypatch):
 
 @pytest.mark.parametrize("status", [0, 1, 2])
 def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
-    """0 as expected, 1 changed, 2 unknown, and the same from `lab judge`."""
+    """0 as expected, 1 changed, 2 unknown, and the same from `lab report`."""
     from msgspec.structs import replace
 
     real = running.summarise
@@ -289,7 +288,7 @@ def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
     monkeypatch.setattr(running, "summarise", lambda *parts: replace(real(*parts), exit_code=status))
 
     assert lab("run", "semisync_wan")[0] == status
-    assert lab("judge")[0] == status
+    assert lab("report")[0] == status
 
 
 def test_a_run_prints_its_summary_as_data(lab, world):
@@ -302,7 +301,7 @@ def test_a_run_prints_its_summary_as_data(lab, world):
     said = [line.partition(": ")[2] for line in err.splitlines() if line.startswith("mariadb: ")]
     assert said == ["semisync starts", "comparing the copies of semisync"]
     assert "record and report:" in err and "round 1 of" in err
-    assert json.loads(lab("judge", "--json")[1]) == summary
+    assert json.loads(lab("report", "--json")[1]) == summary
 
 
 @pytest.mark.parametrize(
@@ -324,7 +323,7 @@ def test_a_crashed_run_ends_with_status_3(lab, world):
     status, _, err = lab("run", "semisync_wan")
 
     assert status == 3 and "a defect of the harness" in err
-    assert json.loads(lab("judge", "--json")[1])["verdict"] == "CRASHED"
+    assert json.loads(lab("report", "--json")[1])["verdict"] == "CRASHED"
 
 
 def test_an_interrupted_run_is_not_green(lab, world):
@@ -344,22 +343,22 @@ def test_the_report_of_a_run_is_opened_on_a_desktop_and_printed_everywhere(lab, 
     lab("run", "semisync_wan")
     page = (catalogue.RUNS / "latest").resolve() / "report.html"
 
-    assert lab("open")[:2] == (0, f"{page}\n") and opened == []
-    assert json.loads(lab("open", "latest", "--json")[1]) == {"report": str(page)}
+    assert lab("report", "--open")[:2] == (0, f"{page}\n") and opened == []
+    assert json.loads(lab("report", "latest", "--open", "--json")[1]) == {"report": str(page)}
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert lab("open")[1] == f"{page}\n" and opened == [str(page)]
+    assert lab("report", "--open")[1] == f"{page}\n" and opened == [str(page)]
     page.unlink()
-    assert "next: ./lab report latest" in lab("open")[2]
+    assert "next: ./lab report latest" in lab("report", "--open")[2]
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
 def test_toxics_are_listed_as_text_and_as_data(lab):
-    """Each name with what it is about."""
+    """Each name with what it is about, as `lab list toxics` does."""
     found = json.loads(lab("toxic", "--json")[1])
 
-    assert list(found) == catalogue.toxics()
+    assert [row["toxic"] for row in found] == catalogue.toxics()
     assert "wan-85ms" in lab("toxic")[1]
 
 

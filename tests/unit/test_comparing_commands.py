@@ -33,9 +33,10 @@ def recorded(tmp_path):
 def test_an_equal_run_is_not_worse_where_its_rounds_suffice(recorded, tmp_path):
     """The commands write a baseline, check it, and compare; the status is that of the comparison."""
     file = tmp_path / "baseline.json"
-    saved = lab(["baseline", "save", str(file), str(recorded)])
+    saved = lab(["report", str(recorded), "--format", "baseline"])
+    file.write_text(saved.stdout)
     file.write_bytes(encode(_almost(decode(file.read_bytes(), "baseline"))))
-    checked = lab(["baseline", "check", str(file), str(recorded), "--margin", "60%", "--json"])
+    checked = lab(["compare", str(file), str(recorded), "--margin", "60%", "--json"])
     compared = lab(["compare", str(file), str(recorded), "--margin", "60%"])
 
     assert saved.exit_code == 0
@@ -58,8 +59,8 @@ def _almost(found):
 def test_a_run_compared_with_itself_shows_nothing(recorded, tmp_path):
     """`latest` is still the run of the baseline if the new one never began."""
     file = tmp_path / "baseline.json"
-    lab(["baseline", "save", str(file), str(recorded)])
-    found = lab(["baseline", "check", str(file), str(recorded), "--margin", "60%"])
+    file.write_text(lab(["report", str(recorded), "--format", "baseline"]).stdout)
+    found = lab(["compare", str(file), str(recorded), "--margin", "60%"])
 
     assert found.exit_code == 2
     assert "both are the same run" in found.stdout
@@ -68,9 +69,9 @@ def test_a_run_compared_with_itself_shows_nothing(recorded, tmp_path):
 def test_a_figure_that_no_case_has_decides_nothing_and_the_text_names_those_there_are(recorded, tmp_path):
     """drbd_cost, for one, has no median of latencies."""
     file = tmp_path / "baseline.json"
-    lab(["baseline", "save", str(file), str(recorded)])
+    file.write_text(lab(["report", str(recorded), "--format", "baseline"]).stdout)
     file.write_bytes(encode(_almost(decode(file.read_bytes(), "baseline"))))
-    found = lab(["baseline", "check", str(file), str(recorded), "--figure", "average_ms"])
+    found = lab(["compare", str(file), str(recorded), "--figure", "average_ms"])
 
     assert found.exit_code == 2
     assert "no figure is judged; --figure names others, measured: throughput" in found.stdout

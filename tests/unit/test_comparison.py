@@ -249,7 +249,7 @@ def test_a_baseline_is_read_as_it_was_written():
 @pytest.mark.parametrize("text", [b"", b"{}", b'{"schema": 1, "unknown": 2}'])
 def test_a_file_without_a_baseline_is_refused(text):
     """The message names the file and the command that writes one."""
-    with pytest.raises(LabError, match="lab baseline save"):
+    with pytest.raises(LabError, match="lab report --format baseline"):
         decode(text, "notes.json")
 
 

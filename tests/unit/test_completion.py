@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.world.docker import project
 
-OF_NODES = ("sql", "logs", "exec", "stop", "kill", "pause", "start", "resume")
+OF_NODES = ("sql", "logs", "exec", "stop", "kill", "pause", "start")
 
 
 def completed(*words) -> list[str]:
@@ -51,7 +51,7 @@ def test_every_command_is_completed():
         (["run", "no_such_experiment", "--claim", "async-c"], []),
         (["toxic", "source-replica", "wan"], ["wan-200ms", "wan-85ms"]),
         (["list", "to"], ["topologies", "toxics"]),
-        (["open", ""], ["latest"]),
+        (["report", ""], ["latest"]),
         (["clean", "--d"], ["--dry-run"]),
         (["down", "--lab", ""], ["lab-a", "lab-b"]),
         (["env", "--lab", "lab-b"], ["lab-b"]),

@@ -105,7 +105,7 @@ def words_of(text: str) -> set[str]:
 
 
 def test_the_connections_are_part_of_the_status(lab, monkeypatch):
-    """`lab up --json`, `lab status --json` and `lab show --json` print this view."""
+    """`lab up --json` and `lab status --json` print this view."""
     found = lab()
     monkeypatch.setattr(found, "containers", {}, raising=False)
     monkeypatch.setattr(found, "state", lambda: None, raising=False)

@@ -55,7 +55,7 @@ def test_a_difference_is_not_whole_however_connected():
 
 
 def test_a_machines_view_says_how_a_split_brain_is_ended():
-    """In `lab status` and `lab show`, and only then."""
+    """In `lab status`, and only then."""
     kind = Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
 
     assert kind.state("node1", "peer").says.endswith("primary and wrote: ./lab rejoin NODE --discard-errant")
@@ -129,7 +129,7 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
 @pytest.mark.parametrize(
     ("state", "answer", "next_step"),
     [
-        ("paused", "", "./lab resume node1, or ./lab kill node1"),
+        ("paused", "", "./lab start node1, or ./lab kill node1"),
         ("running", "", "./lab kill node1"),
     ],
 )

@@ -1,15 +1,15 @@
 """Are drills read strictly, and their faults done and undone together?"""
 
+from collections import Counter
+
+import msgspec
 import pytest
 from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill import drill
 from replication_lab.model.drill.drill import Drill, Step, parse_drill
-from replication_lab.model.drill.evidence import Evidence, FaultEvidence
 from replication_lab.model.drill.fault import links_of
-from replication_lab.model.record.record import Record
-from replication_lab.model.record.record import encode as encode_event
 from replication_lab.probes import forbidden_logs
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
@@ -183,15 +183,31 @@ def test_a_toxic_is_a_name_or_a_condition_by_number(toxic):
     assert step.settings == {"toxic": toxic.strip('"')}
 
 
-def test_a_record_of_schema_2_has_settings_as_keys_of_its_strikes():
-    """They are read as those of today; those that a fault had no use for are left out."""
-    strikes = parsed(FILE.replace("fault: cut, targets: [node3]", CLOCK)).steps
-    older = b'"skew":60,"toxic":"","at"'
-    evidence = Evidence(drill=parsed(), at="now", acted=[FaultEvidence(strikes[0], 1, 2, 3, 4, 5)])
-    line = encode_event(evidence)
-    assert (now := b'"settings":{"skew":60},"at"') in line
+def test_a_promise_is_the_expectation_that_the_file_of_promises_has():
+    """Before those that the drill has itself; its key `expected` may be left out."""
+    own = FILE.replace("expected:", "promises: [copies-equal]\nexpected:")
+    alone = FILE.replace("expected: [{says: nothing is lost, figure: lost, equals: 0}]", "promises: [nothing-lost]")
 
-    assert Record.parse([line.replace(now, older)]).events == Record.parse([line]).events == (evidence,)
+    assert [each.figure for each in drill_set.parse("test", GALERA, own).expected] == ["diverged", "lost"]
+    assert drill_set.parse("test", GALERA, alone).expected == [drill_set.promises()["nothing-lost"]]
+
+
+@pytest.mark.parametrize(
+    ("promises", "found"),
+    [("[nothing-lots]", "did you mean nothing-lost?"), ("nothing-lost", "Expected `array`"), ("[1]", "Expected `str`")],
+)
+def test_a_promise_that_does_not_exist_is_refused(refused, promises, found):
+    """With the nearest one."""
+    assert found in refused(drill_set.parse, "test", GALERA, f"{FILE}promises: {promises}").found
+
+
+def test_each_promise_is_that_of_several_drills():
+    """One of a single drill stands in its file."""
+    texts = [catalogue.drill_file(topology, name).read_text() for topology, name in ALL]
+    named = Counter(name for text in texts for name in msgspec.yaml.decode(text).get("promises", []))
+
+    assert set(named) <= set(drill_set.promises())
+    assert [name for name in drill_set.promises() if named[name] < 2] == []
 
 
 def test_a_node_means_all_links_that_touch_it():

@@ -242,10 +242,10 @@ def test_junit_and_html_are_those_of_the_files(recorded, undrawn):
 
 
 def test_two_ways_to_print_are_refused(recorded):
-    """--json lists the written files; a format writes none."""
+    """Each is another form of the report."""
     ended = lab("report", str(recorded["semisync_wan"]), "--format", "csv", "--json")
 
-    assert "--json with --format" in str(ended.exception)
+    assert "--format with --json" in str(ended.exception)
 
 
 def test_every_format_has_a_maker(recorded, undrawn):

@@ -183,7 +183,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     assert [] == pair.told
 
 
-@pytest.mark.parametrize(("state", "next_step"), [("exited", "start"), ("paused", "resume")])
+@pytest.mark.parametrize(("state", "next_step"), [("exited", "start"), ("paused", "start")])
 def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())

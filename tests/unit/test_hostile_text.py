@@ -43,7 +43,7 @@ QUOTED = {
     "text",
     "why_not",
 }
-RUNS = {"ask_topologies": "record.jsonl", "semisync_wan": "record.jsonl", "drill-semisync-3": "drill.jsonl"}
+RUNS = {"ask_topologies": "record.jsonl", "semisync_wan": "record.jsonl", "drill-semisync-3": "record.jsonl"}
 
 
 def made_hostile(part, key="", hostile=HOSTILE):
@@ -91,8 +91,8 @@ def harmless(said):
 @pytest.mark.parametrize(
     "command",
     [
-        ("judge", "RUN"),
-        ("judge", "RUN", "--json"),
+        ("report", "RUN", "--format", "text"),
+        ("report", "RUN", "--json"),
         ("report", "RUN", "--format", "markdown"),
         ("report", "RUN", "--format", "github"),
         ("report", "RUN", "--format", "junit"),
@@ -111,11 +111,13 @@ def test_a_foreign_record_does_nothing_to_the_terminal(lab, hostile_runs, comman
 @pytest.mark.parametrize("name", RUNS)
 def test_what_a_foreign_record_says_is_shown_escaped(lab, hostile_runs, name):
     """A reader sees that it is hostile."""
-    assert "\\u001b]0;owned\\u0007" in harmless(lab("judge", hostile_runs[name], "--json"))
-    assert "\\u202eabc" in harmless(lab("judge", hostile_runs[name]))
+    assert "\\u001b]0;owned\\u0007" in harmless(lab("report", hostile_runs[name], "--json"))
+    assert "\\u202eabc" in harmless(lab("report", hostile_runs[name], "--format", "text"))
 
 
-@pytest.mark.parametrize("command", [("list", "runs"), ("history",), ("report", "RUN"), ("judge", HOSTILE), (HOSTILE,)])
+@pytest.mark.parametrize(
+    "command", [("list", "runs"), ("history",), ("report", "RUN"), ("report", HOSTILE), (HOSTILE,)]
+)
 def test_the_name_of_a_run_does_nothing_to_the_terminal(lab, hostile_runs, undrawn, command):
     """Nor does one that does not exist, or a command."""
     said = lab(*(hostile_runs["semisync_wan"] if part == "RUN" else part for part in command))
@@ -125,7 +127,7 @@ def test_the_name_of_a_run_does_nothing_to_the_terminal(lab, hostile_runs, undra
 
 def test_data_stay_the_same_data(lab, hostile_runs):
     """JSON is escaped as JSON."""
-    found = json.loads(lab("judge", hostile_runs["ask_topologies"], "--json")[1])
+    found = json.loads(lab("report", hostile_runs["ask_topologies"], "--json")[1])
 
     assert HOSTILE in found["crashed"]
 

@@ -75,7 +75,7 @@ def test_a_summary_that_cannot_be_read_is_not_reported(text):
 
 
 def test_the_page_is_written_whenever_a_run_ends(fake_world, runs, brief):
-    """Also with the report that is written again; `lab open --index` prints its path."""
+    """Also with the report that is written again; `lab report --index` prints its path."""
     running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _line: None, fake_world())
     page = runs / "index.html"
     assert "semisync_wan" in page.read_text()
@@ -83,5 +83,5 @@ def test_the_page_is_written_whenever_a_run_ends(fake_world, runs, brief):
 
     running.report("latest")
     assert page.is_file()
-    said = CliRunner().invoke(cli.cli, ["open", "--index"], prog_name="lab")
+    said = CliRunner().invoke(cli.cli, ["report", "--index"], prog_name="lab")
     assert said.output == f"{page}\n"

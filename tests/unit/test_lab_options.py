@@ -61,7 +61,7 @@ def test_a_node_has_one_file(given, refused):
 
 
 def test_the_state_of_a_lab_holds_its_options():
-    """`lab show` reads them there; a state of an earlier version has none."""
+    """`lab status` reads them there; a state of an earlier version has none."""
     state = LabState("semisync", "mariadb", [], {}, {"source": [Option("sync_binlog", "0", "a.cnf line 2")]})
 
     assert json.decode(json.encode(state), type=LabState) == state

@@ -247,7 +247,7 @@ def hostile(runs):
 def test_a_line_that_is_none_is_one_error_with_file_and_line(hostile, lab, kind):
     """Status 3, and no traceback; the other runs are listed as before."""
     run = hostile(HOSTILE[kind])
-    for command in (("judge", KEPT), ("report", KEPT), ("history",), ("list", "runs")):
+    for command in (("report", KEPT, "--format", "text"), ("report", KEPT), ("history",), ("list", "runs")):
         status, _, said = lab(*command)
         assert "Traceback" not in said, said
         if KEPT in command:
@@ -277,7 +277,8 @@ def test_what_is_no_file_is_refused_and_never_waited_for(hostile, lab, make):
         (run / name).unlink(missing_ok=True)
         make(run / name)
 
-    for command in (("judge", KEPT), ("report", KEPT), ("history",), ("list", "runs"), ("open", KEPT)):
+    of_the_run = (("report", KEPT, *how) for how in (("--format", "text"), (), ("--open",)))
+    for command in (*of_the_run, ("history",), ("list", "runs")):
         status, _, said = lab(*command)
         assert "Traceback" not in said, said
         if KEPT in command:
@@ -292,5 +293,5 @@ def test_a_ledger_that_is_no_file_makes_its_drill_unknown(runs, lab, make):
     ledger.unlink()
     make(ledger)
 
-    status, out, said = lab("judge", "drill-single")
+    status, out, said = lab("report", "drill-single", "--format", "text")
     assert status == 2 and "Traceback" not in said and "UNKNOWN" in out

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab.cli.listing import KINDS
 from replication_lab.world import catalogue, journal
+from replication_lab.world.docker import images, servers
 
 
 def listed(*arguments):
@@ -23,7 +24,6 @@ def listed(*arguments):
         ("experiments", "experiment", experiments.names()),
         ("toxics", "toxic", catalogue.toxics()),
         ("disks", "disk", list(catalogue.disks())),
-        ("engines", "engine", list(catalogue.engines())),
     ],
 )
 def test_every_name_of_a_kind_is_listed(kind, key, names):
@@ -34,6 +34,20 @@ def test_every_name_of_a_kind_is_listed(kind, key, names):
     assert all(all(row.values()) for row in found)
     shown = listed(kind)
     assert all(name in shown for name in names)
+
+
+def test_an_engine_is_listed_with_what_it_is_and_what_it_lacks(monkeypatch):
+    """As text and as data."""
+    monkeypatch.setattr(images, "processor", lambda _image: "")
+    monkeypatch.setattr(images, "is_present", lambda _image: False)
+    monkeypatch.setattr(images, "state", lambda _name: "not built")
+    monkeypatch.setattr(servers, "foreign", lambda _name: "")
+    found = json.loads(listed("engines", "--json"))
+
+    assert [row["name"] for row in found] == list(catalogue.engines())
+    assert all(row["version"] and row["source"] and row["image"] for row in found)
+    shown = listed("engines")
+    assert all(name in shown for name in catalogue.engines()) and "no group in " in shown
 
 
 def test_a_drill_is_listed_with_its_topology():

@@ -114,7 +114,7 @@ def test_a_change_while_another_command_changes_the_lab_is_answered_by_what_it_i
     """Nothing is put on the link; the next change is."""
 
     def taken(name, _doing):
-        raise lock.LabTaken(f"{name} is in use by `lab migrate`", "that command to finish")
+        raise lock.LabTaken(f"{name} is in use by `lab disk migrate`", "that command to finish")
 
     link, changed, verified = control
     SlowCondition.go.set()
@@ -123,7 +123,7 @@ def test_a_change_while_another_command_changes_the_lab_is_answered_by_what_it_i
         link.ask("40ms")
         assert verified.acquire(timeout=WAIT)
         view = link.view(carries=True)
-    assert (view.seen, "is in use by `lab migrate`" in view.says) == (False, True)
+    assert (view.seen, "is in use by `lab disk migrate`" in view.says) == (False, True)
     assert SlowCondition.told == []
 
     link.ask("85ms")

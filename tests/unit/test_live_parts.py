@@ -162,7 +162,7 @@ class Taken:
     def __call__(self, name, doing):
         self.left -= 1
         if self.left >= 0:
-            raise lock.LabTaken(f"{name} is in use by `lab migrate`", "that command to finish")
+            raise lock.LabTaken(f"{name} is in use by `lab disk migrate`", "that command to finish")
         yield
 
 
@@ -173,7 +173,7 @@ def test_a_click_while_another_command_changes_the_lab_is_answered_by_what_it_is
     monkeypatch.setattr(lock, "lab_held", Taken(1))
     control = acted(lab, monkeypatch, action, act=lambda *_: done.append("acted"))
 
-    assert control.says == f"{lab.name} is in use by `lab migrate`; that command to finish" and not control.seen
+    assert control.says == f"{lab.name} is in use by `lab disk migrate`; that command to finish" and not control.seen
     control.restore()
     assert done == []
 

@@ -67,7 +67,7 @@ def test_one_record_at_a_time(recorder, refused):
 def test_the_report_shows_what_was_seen_and_gives_no_verdict(recorder):
     """The charts of the page, each change with whether it was seen, and the sentences."""
     folder = record_of(recorder)
-    [file] = running.report(str(folder))
+    _, [file] = running.report(str(folder))
     page = (folder / "report.html").read_text()
 
     assert file == str(folder / "report.html")

@@ -110,11 +110,11 @@ def test_the_endpoint_answers_this_machine_only():
     assert asyncio.run(ask(app, "POST", "/metrics")).status == 405
 
 
-@pytest.mark.parametrize("command", ["live", "metrics"])
+@pytest.mark.parametrize("command", [("live",), ("watch", "--format", "prometheus")])
 def test_without_its_libraries_the_page_says_what_to_install(lab, monkeypatch, command):
     """Before a lab is started."""
     monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "starlette" else True)
-    status, _, told = lab(command)
+    status, _, told = lab(*command)
 
     assert status == 3
     assert "starlette is not installed" in told and "pip install 'replication-lab[live]'" in told

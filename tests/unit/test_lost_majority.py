@@ -289,7 +289,7 @@ def test_rows_that_cannot_be_compared_are_told_and_fail_nothing():
 
 
 def test_the_view_of_a_lab_warns_and_never_fails():
-    """As `lab status` and `lab show` print it."""
+    """As `lab status` prints it."""
     assert status._unless_silent(kind(node2=Server("node2", [("lab.t", 2)])).warnings, [])
 
     def dies():

@@ -55,7 +55,7 @@ def typed(*arguments):
     [
         ("stop", "start", ("exited", 0), "server is stopped: exited with status 0"),
         ("kill", "start", ("exited", 137), "server is killed: exited with status 137"),
-        ("pause", "resume", ("paused", 0), "server is frozen: no answer, paused"),
+        ("pause", "start", ("paused", 0), "server is frozen: no answer, paused"),
     ],
 )
 def test_a_node_is_broken_and_brought_back(machine, verb, back, state, said):
@@ -82,7 +82,6 @@ def test_a_verb_that_did_not_act_ends_with_status_3(machine, monkeypatch, verb, 
     ("verb", "state", "said"),
     [
         ("start", ("running", 0), "running"),
-        ("resume", ("running", 0), "running"),
         ("stop", ("exited", 137), "exited with status 137"),
         ("kill", ("exited", 0), "exited with status 0"),
         ("pause", ("paused", 0), "paused"),
@@ -100,24 +99,22 @@ def test_a_node_in_that_state_already_is_left_as_it_is(machine, verb, state, sai
 
 
 @pytest.mark.parametrize(
-    ("verb", "state", "back"),
+    ("verb", "state"),
     [
-        ("stop", "paused", "resume"),
-        ("kill", "paused", "resume"),
-        ("start", "paused", "resume"),
-        ("pause", "exited", "start"),
-        ("resume", "exited", "start"),
-        ("exec", "paused", "resume"),
-        ("exec", "exited", "start"),
+        ("stop", "paused"),
+        ("kill", "paused"),
+        ("pause", "exited"),
+        ("exec", "paused"),
+        ("exec", "exited"),
     ],
 )
-def test_what_would_do_nothing_is_refused_with_the_way_back(machine, refused, verb, state, back):
+def test_what_would_do_nothing_is_refused_with_the_way_back(machine, refused, verb, state):
     """A frozen process takes no signal, and one that has ended cannot be frozen."""
     machine.status = state
     error = refused(typed, verb, "server", *(["true"] if verb == "exec" else []))
 
     assert f"server of lab-single is {state}" in error.found and machine.status == state
-    assert error.next_step == f"./lab {back} server --lab lab-single"
+    assert error.next_step == "./lab start server --lab lab-single"
 
 
 def test_an_unknown_node_and_a_lab_in_use_are_refused(machine, refused):

@@ -22,7 +22,7 @@ def typed(*words, shell="exec", **changed):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("words", [("list",), ("judge", "latest"), ("drill", "mine.yaml"), ("up", "single")])
+@pytest.mark.parametrize("words", [("list",), ("report", "latest"), ("drill", "mine.yaml"), ("up", "single")])
 def test_a_folder_that_was_deleted_is_named(tmp_path, words):
     """Before anything starts."""
     gone = tmp_path / "gone"

@@ -24,14 +24,14 @@ STAND_IN = r"""#!/bin/bash
 case $1-$2 in
   images-key) echo key-1 ;;
   images-load) exit "${LOAD_CODE:-0}" ;;
-  open-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
+  report-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
   run-* | drill-* | ask-*)
     if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then
       mkdir -p runs/latest; touch runs/latest/junit.xml
     fi
     exit "${CODE:-0}" ;;
   report-*) [ "$4" = github ] && echo "::error title=REFUTED::a claim" || echo "| verdict | claim |" ;;
-  baseline-check) echo "## Compared"; exit "${COMPARED_CODE:-0}" ;;
+  compare-*) echo "## Compared"; exit "${COMPARED_CODE:-0}" ;;
 esac
 """
 
@@ -148,7 +148,7 @@ def test_a_comparison_with_a_baseline_is_in_the_summary(act, workspace):
     ended = act(run="semisync_wan", baseline="base.json", margin="5%", compared=1)
 
     folder = f"{workspace}/runs/latest"
-    assert f"<baseline><check><base.json><{folder}><--margin><5%><--format><markdown>" in calls(workspace)
+    assert f"<compare><base.json><{folder}><--margin><5%><--format><markdown>" in calls(workspace)
     assert ended.summary == "## Compared\n| verdict | claim |\n"
     assert "::error title=baseline::worse than base.json by more than 5%" in ended.printed
     shutil.rmtree(workspace / "runs")
@@ -163,7 +163,7 @@ def test_a_refused_command_does_not_report_an_older_run(act, workspace):
 
     assert (ended.code, ended.outputs["measure"]["folder"]) == (3, "")
     assert ended.summary.startswith("**No run was recorded**: exit code 3")
-    assert not any("report" in call for call in calls(workspace))
+    assert not any("<--format>" in call for call in calls(workspace))
     assert "actions/upload-artifact@v4" not in ended.used
 
 

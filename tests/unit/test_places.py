@@ -48,7 +48,6 @@ def test_a_checkout_keeps_everything_in_its_own_runs(copied, tmp_path):
     assert not found.INSTALLED
     assert found.DATA == tmp_path / "checkout"
     assert {getattr(found, each) for each in WRITTEN} == {tmp_path / "checkout" / "runs"}
-    found.need_checkout("this")
 
 
 def test_an_installed_package_is_never_written_to(copied, tmp_path):
@@ -61,8 +60,6 @@ def test_an_installed_package_is_never_written_to(copied, tmp_path):
     assert found.DATA == package
     assert found.RUNS == tmp_path / "mine" / "runs"
     assert found.KEPT == tmp_path / "cache" / "replication-lab"
-    with pytest.raises(LabError, match="a checkout of the project"):
-        found.need_checkout("this")
 
 
 def test_the_mark_of_this_process_says_where_it_saves_its_labs():

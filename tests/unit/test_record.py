@@ -78,12 +78,14 @@ def test_unknown_events_of_newer_records_become_doubts():
     assert "earthquake" in parsed.doubts("mariadb")[0]
 
 
-def test_a_newer_schema_is_refused():
-    """A record of a schema to come is an error, not a guess."""
-    newer = encode(run()).replace(b'"schema":6', b'"schema":7')
-
-    with pytest.raises(LabError, match="schema 6"):
-        Record.parse([newer])
+@pytest.mark.parametrize(("schema", "which"), [(7, "a newer"), (4, "an older"), (1, "an older")])
+def test_the_schema_of_another_version_is_refused(schema, which):
+    """An error that says what to do, not a guess; also where a line has another shape."""
+    for other in (b'"preset"', b'"size"'):
+        line = encode(run()).replace(b'"schema":6', b'"schema":%d' % schema).replace(b'"preset"', other)
+        with pytest.raises(LabError, match=f"schema {schema}, that of {which} version") as told:
+            Record.parse([line])
+        assert "or measure again by ./lab run" in told.value.next_step
 
 
 def test_an_empty_record_says_what_is_missing():

@@ -12,7 +12,7 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill import drill_result
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.history import Copy
-from replication_lab.report.drill_text import listing, text
+from replication_lab.report.drill_text import text
 from replication_lab.report.summary import encode as encode_summary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
@@ -92,17 +92,10 @@ def test_a_changed_verdict_stands_out():
     assert "REFUTED (expected HOLDS)" in text(summed_up(judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)))
 
 
-def test_the_listing_names_every_drill():
-    """By topology, with what it is about."""
-    said = listing(drill_set.known())
-
-    assert all(name in said for name in catalogue.drills("galera"))
-
-
 def test_the_command_judges_a_record_with_its_exit_status(book):
     """2 where a drill is unknown; the same as data."""
-    said = CliRunner().invoke(cli.cli, ["judge", str(book.folder)])
-    data = CliRunner().invoke(cli.cli, ["judge", "latest", "--json"])
+    said = CliRunner().invoke(cli.cli, ["report", str(book.folder), "--format", "text"])
+    data = CliRunner().invoke(cli.cli, ["report", "latest", "--json"])
 
     assert (said.exit_code, data.exit_code) == (2, 2)
     assert "HOLDS" in said.output
@@ -110,13 +103,14 @@ def test_the_command_judges_a_record_with_its_exit_status(book):
 
 
 def test_the_command_without_a_topology_lists_the_drills():
-    """As text and as data."""
+    """As text and as data, as `lab list drills` does."""
     said = CliRunner().invoke(cli.cli, ["drill"])
     data = CliRunner().invoke(cli.cli, ["drill", "--json"])
 
     assert (said.exit_code, data.exit_code) == (0, 0)
     assert "kill-node" in said.output
-    assert set(catalogue.drills("galera")) == set(msgspec.json.decode(data.output)["galera"])
+    listed = {(row["topology"], row["drill"]) for row in msgspec.json.decode(data.output)}
+    assert {name for topology, name in listed if topology == "galera"} == set(catalogue.drills("galera"))
 
 
 def test_a_line_that_nobody_knows_makes_every_drill_unknown(book):
@@ -169,8 +163,9 @@ def test_the_report_of_drills_can_be_written_again(book, monkeypatch):
     said = CliRunner().invoke(cli.cli, ["report", "latest"])
     page = (book.folder / "report.html").read_text()
 
-    assert said.exit_code == 0
-    assert [line.rpartition("/")[2] for line in said.output.split()] == ["summary.json", "junit.xml", "report.html"]
+    assert said.exit_code == 3 and "HOLDS" in said.stdout
+    written = [line.rpartition("/")[2] for line in said.stderr.split("written: ")[1:]]
+    assert [name.strip() for name in written] == ["summary.json", "junit.xml", "report.html"]
     assert "nothing is lost" in page and "node1-node3 is cut" in page and "10 acknowledged" in page
     assert page.index("the run crashed") < page.index("nothing is lost")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
@@ -179,53 +174,18 @@ def test_the_report_of_drills_can_be_written_again(book, monkeypatch):
 # --- records of older versions ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def older(book):
-    """Write the record of `book` as versions before schema 4 did, with that last line: its folder."""
-    _, record = journal.read(book.folder)
-    told = msgspec.to_builtins(record.opening)
+def test_the_record_of_older_drills_is_refused_by_its_name(book, refused):
+    """It was called drill.jsonl; the way on is named."""
+    (book.folder / journal.RECORD).rename(book.folder / "drill.jsonl")
+    error = refused(running.judge, book.folder)
 
-    def write(*closed: str):
-        kept = ("seed", "drills", "started")
-        asked = {"topology": "galera", "engine": "mariadb", "version": "11.8", "schema": 3, "settings": {"a": "1"}}
-        environment = {"system": "Debian", "machines": "qemu", "disks": "a flush 1 ms"}
-        opened = {"event": "opened", **asked, **{key: told[key] for key in kept}, "environment": environment}
-        lines = [opened, *(msgspec.to_builtins(each) for each in record.evidence.values())]
-        lines += [{"event": "closed", "why": why} for why in closed]
-        (book.folder / "drill.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-        (book.folder / journal.RECORD).unlink()
-        return book.folder
-
-    return write
+    assert "drill.jsonl of an older version" in error.found and "./lab drill" in error.next_step
+    assert journal.names() == []
 
 
-@pytest.mark.parametrize(
-    ("closed", "ended", "code", "why"),
-    [
-        (["done"], "done", 2, "the record has no entry for this drill"),
-        (["interrupted by SIGINT"], "interrupted", 2, "interrupted by SIGINT"),
-        (["crashed: LabError: no space"], "crashed", 3, "the run crashed: LabError: no space"),
-        ([], None, 2, "the run was killed, or has not ended yet"),
-    ],
-)
-def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):
-    """drill.jsonl says the same as today's record, whatever ended the run."""
-    folder = older(*closed)
-    summary = running.judge(folder)
-    first, second = summary.drills
-
-    assert (summary.ended, summary.exit_code, summary.record) == (ended, code, "drill.jsonl")
-    assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
-    assert second.doubts == [f"it was not run: {why}"]
-    assert summary.environment.host == {"system": "Debian"}
-    assert summary.environment.labs[0].settings["a"] == "1"
-    assert "virtual machines run by qemu" in text(summary)
-    assert folder.name in journal.names()
-
-
-def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(older, refused):
+def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(book, refused):
     """One search, one error."""
-    drills = older("done").name
+    drills = book.folder.name
     journal.Journal("semisync_wan").write(synthetic.run())
 
     assert drills in refused(running.judge, "yesterday").expected

@@ -60,7 +60,7 @@ def test_an_unknown_replication_is_refused_before_an_engine_is_looked_for(refuse
     unknown = replace(catalogue.topology("async"), replication="asink")
 
     assert "did you mean async?" in refused(up.up, LabRequest(unknown, "mariadb", "test")).found
-    assert refused(catalogue.engine_for, unknown, "mariadb").next_step == "./lab engines"
+    assert refused(catalogue.engine_for, unknown, "mariadb").next_step == "./lab list engines"
 
 
 def test_two_kinds_of_the_same_replication_are_refused(refused):

@@ -160,7 +160,7 @@ def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_worl
 
 
 def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
-    """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
+    """`lab report` of a finished run gives the same summary, here where no unit test can reach Docker."""
     known = replace(semisync_wan, presets={"quick": brief})
     _, first = running.run(RunRequest(known, ["mariadb"], "quick", 7), lambda _: None, fake_world())
 
@@ -171,7 +171,7 @@ def test_a_report_can_be_written_again(ran, runs):
     """`lab report` writes the same three files from the record."""
     ran(tiny())
 
-    assert [path.rpartition("/")[2] for path in running.report("latest")] == [
+    assert [path.rpartition("/")[2] for path in running.report("latest")[1]] == [
         "summary.json",
         "junit.xml",
         "report.html",

@@ -36,7 +36,7 @@ def sql(text, name="shop.sql"):
 
 
 def loaded(*arguments):
-    return CliRunner().invoke(cli.cli, ["load", *arguments], prog_name="lab")
+    return CliRunner().invoke(cli.cli, ["sql", *arguments], prog_name="lab")
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -44,7 +44,7 @@ def test_a_file_is_run_on_a_node(lab, tmp_path, packed):
     """All statements in their order, from a file that may be packed."""
     file = tmp_path / ("shop.sql.gz" if packed else "shop.sql")
     file.write_bytes(gzip.compress(TWO.encode()) if packed else TWO.encode())
-    answer = loaded("source", str(file), "--json")
+    answer = loaded("source", "--file", str(file), "--json")
 
     assert answer.exception is None, answer.exception
     assert '"statements": 2' in answer.stdout
@@ -70,7 +70,7 @@ def test_a_read_only_replica_is_refused(lab, refused):
     """With the command for the node where clients write; one that takes writes is not refused."""
     error = refused(sql_files.load, lab, "replica", sql(TWO))
 
-    assert "read-only replica" in error.found and error.next_step.startswith("./lab load source FILE")
+    assert "read-only replica" in error.found and error.next_step.startswith("./lab sql source --file FILE")
     assert lab.said == []
     lab.node("replica").server().set_global(read_only="OFF")
     assert sql_files.load(lab, "replica", sql(TWO)) == 2
@@ -157,5 +157,5 @@ def test_a_running_lab_refuses_files_for_the_first_start(lab, monkeypatch, refus
     asked = LabRequest(catalogue.topology("semisync"), "mariadb", "lab-a", init=(sql(TWO),))
     error = refused(labs.up, asked, print)
 
-    assert "runs files only at the first start" in error.found and "./lab load source FILE" in error.next_step
+    assert "runs files only at the first start" in error.found and "./lab sql source --file FILE" in error.next_step
     assert lab.said == []

@@ -189,30 +189,30 @@ def test_a_node_without_a_majority_says_that_it_refuses():
     assert "non-Primary: refuses statements, sees node1" in said
 
 
-def test_the_status_lists_every_node_and_link():
-    """One line each, whatever their state; without labs the command that starts one."""
-    text = shown(output.status, [CHAIN])
+def test_the_status_shows_every_lab():
+    """A tree each; without labs the command that starts one."""
+    other = LabView("lab-a", "async", "mariadb", "11.8.6", [], [], [])
 
-    assert all(name in text for name in ("source", "relay", "leaf", "source-relay", "relay-leaf", "cut"))
-    assert "./lab up" in shown(output.status, [])
+    assert shown(output.labs, [CHAIN, other]) == f"{shown(output.tree, CHAIN)}\n{shown(output.tree, other)}"
+    assert "./lab up" in shown(output.labs, [])
 
 
 def test_options_of_the_user_are_shown_as_in_force_or_not():
-    """Both commands ask the servers now."""
+    """The servers are asked now."""
     settings = [Proof("source has back_log=60", "60", True), Proof("leaf has back_log=60", "does not answer", False)]
     lab = LabView("lab-chain", "chain", "mariadb", "11.8.6", NODES, LINKS, [], settings)
 
-    for text in (shown(output.tree, lab), shown(output.status, [lab])):
-        assert "source has back_log=60  verified" in text
-        assert "leaf has back_log=60" in text and "not in force: does not answer" in text
+    text = shown(output.tree, lab)
+    assert "source has back_log=60  verified" in text
+    assert "leaf has back_log=60" in text and "not in force: does not answer" in text
 
 
 def test_a_silent_link_is_not_taken_for_a_cut_one():
     """Enabled, and no answer."""
-    silent = LinkView("source-replica", "source", "replica", ["black-hole"], True, None)
-    lab = LabView("lab-a", "semisync", "mariadb", "11.8.6", [], [silent], [])
+    silent = LinkView("source-relay", "source", "relay", ["black-hole"], True, None)
+    lab = LabView("lab-a", "semisync", "mariadb", "11.8.6", NODES[:2], [silent], [])
 
-    assert "no reply" in shown(output.status, [lab])
+    assert "no reply" in shown(output.tree, lab)
 
 
 def test_text_of_a_server_is_not_taken_for_colours():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.attach import attach, override
-from replication_lab.lab import disks, nodes, up
+from replication_lab.lab import disks, up
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
 from replication_lab.model.lab.lab_request import LabRequest
@@ -152,7 +152,7 @@ def let_be_found(monkeypatch, **of_lab):
         "rejoin replica",
         "standby replica",
         "online replica",
-        *(f"{verb} replica" for verb in nodes.VERBS),
+        *(f"{verb} replica" for verb in ("stop", "kill", "pause", "start")),
         "toxic source-replica 40ms",
         "toxic source-replica=none replica-source=1ms",
         "disk limit replica disk1 flush_us=1",
@@ -160,7 +160,7 @@ def let_be_found(monkeypatch, **of_lab):
         "disk corrupt replica disk1 text",
         "disk heal replica disk1",
         "disk replace replica disk1",
-        "migrate replica --to raid0",
+        "disk migrate replica --to raid0",
     ],
 )
 def test_a_lab_is_not_changed_while_another_command_changes_it(other, lab, monkeypatch, command):

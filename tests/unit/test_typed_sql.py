@@ -127,7 +127,7 @@ def test_a_file_says_which_statement_has_an_unknown_outcome(lab, monkeypatch, tm
 
     (tmp_path / "a.sql").write_text("DROP TABLE a;\n")
     monkeypatch.setattr(script, "_answer", lost)
-    ended = typed("load", "source", str(tmp_path / "a.sql"))
+    ended = typed("sql", "source", "--file", str(tmp_path / "a.sql"))
     said = " ".join(ended.stderr.split())
 
     assert ended.exit_code == 1

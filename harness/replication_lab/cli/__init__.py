@@ -33,11 +33,9 @@ COMMANDS = {
     "lab": {
         "up": "Start a topology, verify it, and print connection details.",
         "down": "Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.",
-        "status": "Show the running labs: nodes, links, toxics, replication.",
-        "show": "Show one lab as a tree: roles, links, toxics, state.",
+        "status": "Show the running labs, each as a tree: nodes, roles, links, toxics, replication.",
         "env": "Print how to connect to a lab as assignments for the shell.",
         "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
-        "engines": "List the engines: version, source, processor, features, when tested, image state, what is missing.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
         "clean": "Remove this checkout's labs that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",
@@ -50,28 +48,23 @@ COMMANDS = {
         "detach": "Restore an attached project: recreate its consumers without the lab, and remove what the lab added.",
     },
     "node": {
-        "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
-        "load": "Run the statements of a .sql or .sql.gz file on a node, until one fails.",
+        "sql": "Open a client on a node as root, or run statements or a file of SQL there.",
         "logs": "Print the log of a node's container.",
         "exec": "Run a command in a node's container, or in its virtual machine.",
         "stop": "Stop nodes with SIGTERM, and verify that they exited with status 0.",
         "kill": "Kill nodes with SIGKILL at the same moment, and verify that they were killed.",
         "pause": "Freeze nodes, and verify that they do not answer; connections stay open.",
-        "start": "Start nodes that were stopped or killed, on their old data, and verify that they serve clients.",
-        "resume": "Resume paused nodes, and verify that they serve clients.",
+        "start": "Start nodes on their old data, or resume paused ones, and verify that they serve clients.",
     },
     "live": {
         "live": "Show a lab on a page where links and nodes can be changed while clients write.",
-        "top": "Show a lab in the terminal, second by second: nodes, links, commits, latency, lag, the ledger.",
-        "watch": "Print the state of a lab once a second, as a line of text or, with --json, as a line of JSON.",
-        "metrics": "Serve a lab's figures for Prometheus on 127.0.0.1, as text at /metrics, until Ctrl-C.",
+        "watch": "Print the state of a lab once a second, show it on a screen, or serve it for Prometheus.",
     },
     "listing": {
         "list": "List topologies, experiments, drills, toxics, workloads, disks, engines and runs.",
     },
     "disk": {
-        "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
-        "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, sync, compare.",
+        "disk": "Manage the disks under a node: list, limit, check, fail, corrupt, heal, replace, migrate.",
         "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier or none.",
     },
     "failover": {
@@ -89,14 +82,11 @@ COMMANDS = {
         "run": "Run an experiment and judge its claims.",
     },
     "record": {
-        "judge": "Compute the verdicts of a recorded run again, without Docker.",
-        "open": "Print the path of a run's report.html, and open it if there is a desktop.",
-        "report": "Write the report of a recorded run again, or print it in another format.",
+        "report": "Judge a recorded run again, without Docker, and write, print or open its report.",
     },
     "compare": {
         "compare": "Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, "
         "and the verdicts.",
-        "baseline": "Keep a run's figures in a small file, and check later runs against it.",
     },
     "history": {
         "history": "Show the runs under runs/ over time, and where a figure's level changed.",
@@ -108,7 +98,7 @@ COMMANDS = {
 
 # Commands that change a running lab and do not undo it when they are interrupted.
 CHANGING = {
-    *("stop", "kill", "pause", "start", "resume", "toxic"),
+    *("stop", "kill", "pause", "start", "toxic"),
     *("failover", "rejoin", "standby", "online", "disk", "down", "clean"),
 }
 
@@ -135,7 +125,7 @@ class Deferred(click.Command):
         self._command, self._module = name, module
 
     def load(self) -> click.Command:
-        """Import the command itself; its function may have another name, since `list` and `open` are Python's own."""
+        """Import the command itself; its function may have another name, since `list` is Python's own."""
         found = vars(importlib.import_module(f"{__name__}.{self._module}")).values()
         return next(each for each in found if isinstance(each, click.Command) and each.name == self._command)
 
@@ -187,7 +177,7 @@ def cli() -> None:
 
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
-                 lab show          the running lab, as a tree
+                 lab status        the running lab, as a tree
                  lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help

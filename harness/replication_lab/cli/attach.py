@@ -83,7 +83,7 @@ def attach(
     one service can have a slow link to a server while another does not. For this the lab recreates the consumer's
     container; it asks first. `lab detach` restores the project.
 
-    The attached project is a lab: `lab show`, `lab toxic` and `lab drill --lab NAME` act on it.
+    The attached project is a lab: `lab status`, `lab toxic` and `lab drill --lab NAME` act on it.
 
     Exit status 0: attached and verified, 2: attached, but nothing has crossed one of the links so far.
 

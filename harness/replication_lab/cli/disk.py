@@ -1,4 +1,4 @@
-"""The commands for the storage of a node: disk …, migrate, diagnose."""
+"""The commands for the storage of a node: disk …, and diagnose."""
 
 import sys
 from typing import Any
@@ -8,7 +8,7 @@ import click
 from replication_lab import replication
 from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json, of_disks, of_lab
+from replication_lab.cli.options import all_of, as_json, of_disks, of_lab, one_node
 from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
@@ -17,10 +17,12 @@ from replication_lab.probes import bottleneck
 from replication_lab.probes.node_resources import sample
 from replication_lab.world.docker import machine, project
 
+of_one_disk = all_of(one_node, click.argument("disk"), of_lab, as_json)
+
 
 @click.group()
 def disk() -> None:
-    """Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.
+    """Manage the disks under a node: list, limit, check, fail, corrupt, heal, replace, migrate.
 
     Example: lab disk list
     """
@@ -41,7 +43,7 @@ def disk_list(node: str | None, name: str | None, json_: bool) -> None:
 
 
 @disk.command("limit")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@one_node
 @click.argument("disk")
 @click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE…")
 @of_lab
@@ -57,7 +59,7 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 
 
 @disk.command("check")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@one_node
 @of_lab
 @as_json
 def disk_check(node: str, name: str | None, json_: bool) -> None:
@@ -74,10 +76,7 @@ def disk_check(node: str, name: str | None, json_: bool) -> None:
 
 
 @disk.command("fail")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.argument("disk")
-@of_lab
-@as_json
+@of_one_disk
 def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
     """Make every request to a disk fail with EIO.
 
@@ -90,7 +89,7 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 
 
 @disk.command("corrupt")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@one_node
 @click.argument("disk")
 @click.argument("text")
 @of_lab
@@ -107,10 +106,7 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 
 
 @disk.command("heal")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.argument("disk")
-@of_lab
-@as_json
+@of_one_disk
 def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
     """Bring a failed disk back with its old contents.
 
@@ -126,10 +122,7 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
 
 
 @disk.command("replace")
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.argument("disk")
-@of_lab
-@as_json
+@of_one_disk
 def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
     """Exchange a disk of RAID1 for an empty one and rebuild its data while the server runs.
 
@@ -140,8 +133,8 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
     print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
 
 
-@click.command()
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@disk.command("migrate")
+@one_node
 @click.option("--to", "level", required=True, metavar="LEVEL", help="Target storage: single, raid0 or raid1.")
 @of_disks
 @of_lab
@@ -152,16 +145,16 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
     An error or Ctrl-C before the switch restarts the replica on its old data. If the command was killed, run it again
     to resume.
 
-    Example: lab migrate replica --to raid0 --disk sata-7200
+    Example: lab disk migrate replica --to raid0 --disk sata-7200
     """
-    with labs.changing(name, "lab migrate") as lab:
+    with labs.changing(name, "lab disk migrate") as lab:
         [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
         done = migration.migrate(lab, node, storage, tell)
     print_json(done) if json_ else output.migrated(out, done)
 
 
 @click.command()
-@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@one_node
 @click.option(
     "--seconds", type=click.FloatRange(1, 600), default=5, show_default=True, help="Seconds to sample, 1 to 600."
 )

@@ -1,4 +1,4 @@
-"""The command for drills; and `make drills`, which runs this module."""
+"""The command for drills."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -10,18 +10,16 @@ import click
 from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
-from replication_lab.cli import main, names
+from replication_lab.cli import listing, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
-from replication_lab.report import DrillsSummary, drill_text, wording
+from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
-
-SEED = 7
 
 
 @click.command()
@@ -35,7 +33,7 @@ SEED = 7
     help="Run only this drill.  [default: all drills of TOPOLOGY]",
 )
 @click.option("--seconds", type=float, help="Duration of the fault in seconds.  [default: set in the drill's file]")
-@click.option("--seed", default=SEED, show_default=True, help="Seed for the random start time of the fault.")
+@click.option("--seed", default=7, show_default=True, help="Seed for the random start time of the fault.")
 @of_engine
 @of_image
 @click.option(
@@ -84,7 +82,7 @@ def drill(
     own, a .yaml file with the key topology, such as the live page saves. With --lab the drills are run on an attached
     project instead: on each of its links and servers.
 
-    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes
+    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab report` computes
     the verdicts again.
 
     Example: lab drill galera --fault kill-node --count 5 --keep
@@ -100,10 +98,7 @@ def drill(
                 "lab drill TOPOLOGY with its options",
                 f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
             )
-        known = drill_set.known()
-        print_json({name: {each.name: each.about for each in found} for name, found in known.items()}) if json_ else (
-            click.echo(drill_text.listing(known))
-        )
+        listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
     server = server_of(topology, others["engine"], others["image"])
@@ -168,26 +163,3 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
 def _with_fault(fault: str | None) -> str:
     """Return the first topology that has this drill; an empty string if none has."""
     return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
-
-
-@click.command()
-def every() -> None:
-    """Run every drill of every topology, one topology after another, each with a record of its own.
-
-    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
-    """
-    places.need_checkout("this command")
-    sys.exit(worst([_do_all(topology).exit_code for topology in drill_set.known()]))
-
-
-def _do_all(topology: str) -> DrillsSummary:
-    drills = drill_set.chosen(topology, None, None)
-    folder, summary = runs.drill(topology, catalogue.default_engine(topology), drills, SEED, tell)
-    # The run is recorded. The drills of other topologies must not follow.
-    runs.raise_interruption(summary)
-    tell(f"{topology}: {wording.overall(summary)}; record: {places.from_here(folder)}")
-    return summary
-
-
-if __name__ == "__main__":
-    main(every, "python -m replication_lab.cli.drill")

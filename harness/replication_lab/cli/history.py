@@ -21,7 +21,7 @@ from replication_lab.report import over_time
     "--saved",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     metavar="FOLDER",
-    help="Show also the runs whose files of `lab baseline save` are in FOLDER, such as one that a pipeline keeps.",
+    help="Show also the runs whose files of `lab report --format baseline` are in FOLDER, such as one of a pipeline.",
 )
 @as_json
 def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
@@ -44,7 +44,7 @@ def history(claim: str | None, experiment: str | None, engine: str | None, saved
     if not found:
         raise LabError(
             "no recorded run matches the options",
-            "a recorded run of an experiment under runs/, or files of `lab baseline save` and --saved",
+            "a recorded run of an experiment under runs/, or files of `lab report --format baseline` and --saved",
             "./lab list runs",
         )
     if claim is not None:

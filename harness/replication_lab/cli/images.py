@@ -1,16 +1,15 @@
 """The commands for the lab's images: build, save, load, key."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from replication_lab import experiments
 from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json
+from replication_lab.cli.options import all_of, as_json
 from replication_lab.lab import stock
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
@@ -29,24 +28,24 @@ def images() -> None:
     """
 
 
-def of_images(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what chooses images: engines, and topologies that need more than the usual ones."""
-    engine = click.argument("engines", nargs=-1, metavar="[ENGINE]…", shell_complete=names.completed_by(names.engines))
-    topology = click.option(
+# What chooses images: engines, and topologies that need more than the usual ones.
+of_images = all_of(
+    click.argument("engines", nargs=-1, metavar="[ENGINE]…", shell_complete=names.completed_by(names.engines)),
+    click.option(
         "--topology",
         "topologies",
         multiple=True,
         metavar="NAME",
         shell_complete=names.completed_by(catalogue.topologies),
         help="Topology whose additional images are needed, such as the sidecar of galera; may be repeated.",
-    )
-    experiment = click.option(
+    ),
+    click.option(
         "--experiment",
         metavar="NAME",
         shell_complete=names.completed_by(experiments.names),
         help="Experiment, or file of a question, whose topologies and engines are needed.",
-    )
-    return engine(topology(experiment(command)))
+    ),
+)
 
 
 def needed(engines: Sequence[str], topologies: Sequence[str], experiment: str | None) -> list[str]:

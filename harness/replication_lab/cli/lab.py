@@ -1,4 +1,4 @@
-"""The commands for a lab as a whole: up, down, status, show, env, toxic, engines, doctor and so on."""
+"""The commands for a lab as a whole: up, down, status, env, toxic, doctor and so on."""
 
 import shlex
 import sys
@@ -135,9 +135,9 @@ def down(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def status(name: str | None, json_: bool) -> None:
-    """Show the running labs: nodes, links, toxics, replication.
+    """Show the running labs, each as a tree: nodes, roles, links, toxics, replication.
 
-    Example: lab status --json
+    Example: lab status --lab lab-semisync
     """
     docker_engine.client()
     chosen = [project.find(name)] if name else list(project.all_labs().values())
@@ -145,22 +145,7 @@ def status(name: str | None, json_: bool) -> None:
     if json_:
         print_json(seen)
     else:
-        output.status(out, seen)
-
-
-@click.command()
-@of_lab
-@as_json
-def show(name: str | None, json_: bool) -> None:
-    """Show one lab as a tree: roles, links, toxics, state.
-
-    Example: lab show
-    """
-    seen = views.view(project.find(name))
-    if json_:
-        print_json(seen)
-    else:
-        output.tree(out, seen)
+        output.labs(out, seen)
 
 
 @click.command()
@@ -216,8 +201,9 @@ def toxic(
             "./lab toxic",
         )
     elif not link:
-        known = [catalogue.toxic(each) for each in catalogue.toxics()]
-        print_json({each.name: each.about for each in known}) if json_ else output.toxics(out, known)
+        from replication_lab.cli import listing  # only here: it imports experiments and drills
+
+        listing.show(listing.TOXICS, json_)
     elif not toxic:
         raise LabError(f"no toxic given for {link}", "LINK CONDITION, or LINK none to remove its toxics", "./lab toxic")
     else:
@@ -235,20 +221,6 @@ def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
         for proof in proofs:
             out.print(f"{proof.what}: {proof.found}")
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
-
-
-@click.command()
-@as_json
-def engines(json_: bool) -> None:
-    """List the engines: version, source, processor, features, when tested, image state, what is missing.
-
-    An engine whose programs are not for the Docker engine's processor is refused; the column of the image says so. What
-    was tested is what records are kept of; --json has each with its outcome.
-
-    Example: lab engines --json
-    """
-    known = views.engines()
-    print_json(known) if json_ else output.engines(out, known)
 
 
 @click.command()

@@ -10,13 +10,16 @@ from replication_lab import experiments, runs
 from replication_lab.cli import names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
+from replication_lab.lab import status as views
 from replication_lab.model.core.errors import unknown_name
+from replication_lab.model.lab.condition import FORMS
 from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, own
 
 Rows = list[dict[str, Any]]
 SHIPPED = "shipped"
+ENGINES, TOXICS = "engines", "toxics"
 
 
 def _origin(path: Path) -> dict[str, str]:
@@ -84,10 +87,10 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "topologies": _topologies,
     "experiments": _experiments,
     "drills": _drills,
-    "toxics": _toxics,
+    TOXICS: _toxics,
     "workloads": _workloads,
     "disks": _disks,
-    "engines": _engines,
+    ENGINES: _engines,
     "runs": _runs,
 }
 
@@ -100,13 +103,23 @@ KINDS: dict[str, Callable[[], Rows]] = {
 def list_names(kind: str | None, json_: bool) -> None:
     """List topologies, experiments, drills, toxics, workloads, disks, engines and runs.
 
-    Their names are what the other commands take. Without an argument, list every kind. `lab engines` shows more about
-    the engines. Files of your own in lab/ come before the shipped ones (docs/pytest.md); the column origin shows them.
+    Their names are what the other commands take. Without an argument, list every kind. `lab list engines` also shows
+    source, processor, features, when each was tested, and its image, which is refused on another processor. Files of
+    your own in lab/ come before the shipped ones (docs/pytest.md); the column origin shows them.
 
     Example: lab list drills
     """
     if kind and kind not in KINDS:
         raise unknown_name("list", kind, KINDS, "./lab list")
+    show(kind, json_)
+
+
+def show(kind: str | None, json_: bool) -> None:
+    """Print the names of a kind, or of all kinds."""
+    if kind == ENGINES:
+        known = views.engines()
+        print_json(known) if json_ else output.engines(out, known)
+        return
     found = {name: rows() for name, rows in KINDS.items() if kind in (None, name)}
     if json_:
         print_json(found[kind] if kind else found)
@@ -117,6 +130,8 @@ def list_names(kind: str | None, json_: bool) -> None:
         output.rows(out, [{key: _said(value) for key, value in row.items()} for row in _shown(rows)])
         if not kind:
             out.print()
+    if kind == TOXICS:
+        out.print(f"\nOr in numbers, {FORMS}. A rate is that of the link: all connections share it, in each direction.")
 
 
 def _shown(rows: Rows) -> Rows:

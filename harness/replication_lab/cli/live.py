@@ -1,9 +1,9 @@
-"""The commands that show a lab while it runs: live, top, watch, metrics."""
+"""The commands that show a lab while it runs: live, watch."""
 
 import queue
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from rich.live import Live
 from replication_lab import VERSION
 from replication_lab.cli import live_text, names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.options import as_json, of_engine, of_image, of_lab, server_of
+from replication_lab.cli.options import Decorator, all_of, as_json, of_engine, of_image, of_lab, server_of
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import ViewSession, viewing
@@ -26,11 +26,14 @@ from replication_lab.world import catalogue, places
 
 LIBRARIES = ("starlette", "uvicorn")
 CLIENTS, RATE = 4, 400.0
+# The formats of `lab watch`, and the port of the last.
+LINE, SCREEN, PROMETHEUS = "line", "screen", "prometheus"
+PORT = 9104
 
 
-def _of_view(clients: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options that all of these commands have; `clients` is the default of --clients."""
-    options = (
+def _of_view(clients: int) -> Decorator:
+    """Return what adds the options of both commands; `clients` is the default of --clients."""
+    return all_of(
         click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
         of_lab,
         click.option(
@@ -50,13 +53,6 @@ def _of_view(clients: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         of_engine,
         of_image,
     )
-
-    def added(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return added
 
 
 @contextmanager
@@ -107,44 +103,60 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
 
 @click.command()
-@_of_view(CLIENTS)
-@click.option("--seconds", type=click.FloatRange(min=0), help="End after this time.  [default: at Ctrl-C]")
-def top(*, seconds: float | None, **of_view: Any) -> None:
-    """Show a lab in the terminal, second by second: nodes, links, commits, latency, lag, the ledger.
-
-    Example: lab top --lab lab-semisync --clients 0
-    """
-    with _session(**of_view) as session, Live(console=out, auto_refresh=False, transient=False) as screen:
-        for state in _states(session, seconds):
-            screen.update(live_text.screen(session.hello(), state), refresh=True)
-
-
-@click.command()
 @_of_view(0)
 @click.option("--seconds", type=click.FloatRange(min=0), help="End after this time.  [default: at Ctrl-C]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([LINE, SCREEN, PROMETHEUS]),
+    default=LINE,
+    show_default=True,
+    help="line: the state once a second, as a line of text or, with --json, of JSON; screen: nodes, links, commits, "
+    "latency, lag and the ledger; prometheus: the figures, served on 127.0.0.1 at /metrics until Ctrl-C.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port of --format prometheus.  [default: 9104]")
 @as_json
-def watch(*, seconds: float | None, json_: bool, **of_view: Any) -> None:
-    """Print the state of a lab once a second, as a line of text or, with --json, as a line of JSON.
+def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
+    """Print the state of a lab once a second, show it on a screen, or serve it for Prometheus.
 
     docs/live.md describes the JSON: it is the state that the live page gets.
 
     Example: lab watch --json --seconds 10
+
+    Example: lab watch --format screen --clients 4
+
+    Example: lab watch --format prometheus --lab lab-semisync --port 9104
     """
-    with _session(**of_view) as session:
+    _refuse_of_another_format(form, seconds, port, json_)
+    if form == PROMETHEUS:
+        _serve_figures(PORT if port is None else port, json_, of_view)
+        return
+    with _session(**of_view) as session, _screen(form) as screen:
         for state in _states(session, seconds):
-            click.echo(msgspec.json.encode(state).decode() if json_ else live_text.line(state))
-            sys.stdout.flush()
+            if screen:
+                screen.update(live_text.screen(session.hello(), state), refresh=True)
+            else:
+                click.echo(msgspec.json.encode(state).decode() if json_ else live_text.line(state))
+                sys.stdout.flush()
 
 
-@click.command()
-@_of_view(0)
-@click.option("--port", type=click.IntRange(0, 65535), default=9104, show_default=True, help="Port on 127.0.0.1.")
-@as_json
-def metrics(*, port: int, json_: bool, **of_view: Any) -> None:
-    """Serve a lab's figures for Prometheus on 127.0.0.1, as text at /metrics, until Ctrl-C.
+def _refuse_of_another_format(form: str, seconds: float | None, port: int | None, json_: bool) -> None:
+    """Raise LabError for an option that this format does not have."""
+    of_formats = (
+        ("--seconds", seconds is not None, (LINE, SCREEN)),
+        ("--port", port is not None, (PROMETHEUS,)),
+        ("--json", json_, (LINE, PROMETHEUS)),
+    )
+    for option, is_given, forms in of_formats:
+        if is_given and form not in forms:
+            raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
 
-    Example: lab metrics --lab lab-semisync --port 9104
-    """
+
+def _screen(form: str) -> AbstractContextManager[Live | None]:
+    return Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
+
+
+def _serve_figures(port: int, json_: bool, of_view: dict[str, Any]) -> None:
     _refuse_without_libraries()
     from replication_lab.live.server import measuring
 

@@ -1,4 +1,4 @@
-"""The live view as text: a screen for `lab top`, a line for `lab watch`."""
+"""The live view as text for `lab watch`: a screen, or a line."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table

@@ -1,18 +1,19 @@
-"""The commands for a node: sql, load, logs, exec, stop, kill, pause, start, resume."""
+"""The commands for a node: sql, logs, exec, stop, kill, pause, start."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from replication_lab import replication
-from replication_lab.cli import FAILED, names, output
+from replication_lab.cli import COMMANDS, FAILED, names, output
 from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.options import as_json, of_lab
+from replication_lab.cli.options import all_of, as_json, of_lab, one_node
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
@@ -23,9 +24,10 @@ from replication_lab.world.docker import project
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
-one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
-some_nodes = click.argument(
-    "nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)
+of_some_nodes = all_of(
+    click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)),
+    of_lab,
+    as_json,
 )
 
 
@@ -37,20 +39,32 @@ some_nodes = click.argument(
     "typed",
     help="Run one or more statements, print their rows, and exit.  [default: open an interactive client]",
 )
+@click.option(
+    "--file", type=click.Path(path_type=Path), metavar="FILE", help="Run the statements of a .sql or .sql.gz file."
+)
 @of_lab
 @as_json
-def sql(node: str | None, typed: str | None, name: str | None, json_: bool) -> None:
-    """Open a client on a node as root; default: the source, primary or first cluster node.
+def sql(node: str | None, typed: str | None, file: Path | None, name: str | None, json_: bool) -> None:
+    """Open a client on a node as root, or run statements or a file of SQL there.
 
-    The default database is lab; in an attached project the one of MYSQL_DATABASE or MARIADB_DATABASE, or none.
+    The default NODE is the source, primary or first cluster node. The default database is lab; in an attached project
+    the one of MYSQL_DATABASE or MARIADB_DATABASE, or none.
 
-    -e takes statements as the servers' clients do, with ; and DELIMITER; the first that fails ends the command.
-    With --json several results are an array of arrays of rows. Exit with status 1 if a statement's outcome is unknown.
+    -e takes statements as the servers' clients do, with ; and DELIMITER. With --json several results are an array of
+    arrays of rows. --file runs no statement on a read-only replica. The first statement that fails ends the command.
+    Exit with status 1 if a statement's outcome is unknown.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM foo"
+
+    Example: lab sql source --file shop.sql.gz
     """
+    if file and typed is not None:
+        raise LabError("--file with --execute", "one of the two", "./lab sql --help")
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
+    if file:
+        _run_file(lab, node, file, json_)
+        return
     if typed is not None:
         _run(lab, node, typed, json_)
         return
@@ -77,6 +91,16 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
             print_json(results[0] if len(results) == 1 else results)
 
 
+def _run_file(lab: Lab, node: str, file: Path, json_: bool) -> None:
+    given = given_texts.read(file)
+    lab.topology.node(node)
+    acting.refuse_unless_running(lab, node)
+    with _unknown_is_status_1():
+        number = sql_files.load(lab, node, given)
+    found = {"node": node, "file": given.name, "statements": number}
+    print_json(found) if json_ else out.print(f"{given.name} was run on {node} ({number} statements)")
+
+
 @contextmanager
 def _unknown_is_status_1() -> Iterator[None]:
     try:
@@ -88,29 +112,6 @@ def _unknown_is_status_1() -> Iterator[None]:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
-
-
-@click.command()
-@one_node
-@click.argument("file", type=click.Path())
-@of_lab
-@as_json
-def load(node: str, file: str, name: str | None, json_: bool) -> None:
-    """Run the statements of a .sql or .sql.gz file on a node, until one fails.
-
-    The default database is lab; others may be created and used. A read-only replica is refused. Exit with status 1 if a
-    statement's outcome is unknown.
-
-    Example: lab load source shop.sql.gz
-    """
-    lab = project.find(name)
-    given = given_texts.read(Path(file))
-    lab.topology.node(node)
-    acting.refuse_unless_running(lab, node)
-    with _unknown_is_status_1():
-        number = sql_files.load(lab, node, given)
-    found = {"node": node, "file": given.name, "statements": number}
-    print_json(found) if json_ else out.print(f"{given.name} was run on {node} ({number} statements)")
 
 
 @click.command()
@@ -178,12 +179,6 @@ def _become(lab: Lab, service: str, command: list[str], password: str | None) ->
     os.execvp("docker", ["docker", "exec", terminal, *variable, container, *command])
 
 
-def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (as_json, of_lab, some_nodes):
-        command = option(command)
-    return command
-
-
 def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
     lab = project.find(name)
     proofs = acting.act(lab, verb, nodes, tell)
@@ -196,51 +191,11 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
-@click.command()
-@_of_nodes
-def stop(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Stop nodes with SIGTERM, and verify that they exited with status 0.
-
-    Example: lab stop replica
-    """
-    _act("stop", nodes, name, json_)
+def _command(verb: str, node: str) -> click.Command:
+    """Return the command for a verb of `lab.nodes`."""
+    says = f"{COMMANDS['node'][verb]}\n\nExample: lab {verb} {node}"
+    return click.command(verb, help=says)(of_some_nodes(partial(_act, verb)))
 
 
-@click.command()
-@_of_nodes
-def kill(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Kill nodes with SIGKILL at the same moment, and verify that they were killed.
-
-    Example: lab kill source
-    """
-    _act("kill", nodes, name, json_)
-
-
-@click.command()
-@_of_nodes
-def pause(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Freeze nodes, and verify that they do not answer; connections stay open.
-
-    Example: lab pause replica
-    """
-    _act("pause", nodes, name, json_)
-
-
-@click.command()
-@_of_nodes
-def start(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Start nodes that were stopped or killed, on their old data, and verify that they serve clients.
-
-    Example: lab start source
-    """
-    _act("start", nodes, name, json_)
-
-
-@click.command()
-@_of_nodes
-def resume(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Resume paused nodes, and verify that they serve clients.
-
-    Example: lab resume replica
-    """
-    _act("resume", nodes, name, json_)
+stop, kill = _command("stop", "replica"), _command("kill", "source")
+pause, start = _command("pause", "replica"), _command("start", "source")

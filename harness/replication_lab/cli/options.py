@@ -12,6 +12,22 @@ from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nod
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.world import catalogue
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def all_of(*parameters: Decorator) -> Decorator:
+    """Return what adds these arguments and options to a command, in this order."""
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        for parameter in reversed(parameters):
+            command = parameter(command)
+        return command
+
+    return added
+
+
+one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
+one_run = click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")
 of_lab = click.option(
     "--lab",
@@ -38,8 +54,8 @@ of_engine = click.option(
     shell_complete=names.completed_by(names.engines),
     multiple=True,
     metavar="[NODE=]ENGINE",
-    help="Database server of NODE, or of all nodes: a name from `lab engines`, or a vendor's version, as mysql:8.4, "
-    "mariadb:10.11.9, percona:8.4; may be repeated.  [default: mysql-8.0 for group, else mariadb]",
+    help="Database server of NODE, or of all nodes: a name from `lab list engines`, or a vendor's version, as "
+    "mysql:8.4, mariadb:10.11.9, percona:8.4; may be repeated.  [default: mysql-8.0 for group, else mariadb]",
 )
 of_image = click.option(
     "--image",
@@ -78,7 +94,7 @@ of_node_disk = click.option(
     help="Model of the disks of NODE, or of all replicas, a name from `lab list disks`; same as --set NODE.disk=NAME. "
     "Without --storage it is a single disk.  [default: ssd]",
 )
-DISK_OPTIONS = (
+of_disks = all_of(
     click.option(
         "--disk",
         default="ssd",
@@ -104,10 +120,3 @@ def percentage(text: str, option: str) -> float:
         return float(text.removesuffix("%").strip()) / 100
     except ValueError:
         raise LabError(f"{option} {text!r} is not a percentage", "a number of percent", f"{option} 10%") from None
-
-
-def of_disks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose the disks of the data."""
-    for option in reversed(DISK_OPTIONS):
-        command = option(command)
-    return command

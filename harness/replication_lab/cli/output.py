@@ -9,14 +9,11 @@ from rich.table import Table
 from rich.tree import Tree
 
 from replication_lab import replication
-from replication_lab.lab.nodes import WAY_BACK
 from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.condition import FORMS
 from replication_lab.model.lab.server_name import VENDORS
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
-from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.bottleneck import Diagnosis, NodeSample
 from replication_lab.world.docker.lab import Lab
 
@@ -28,7 +25,7 @@ CONNECT = """
   connect   {addresses}
             user {user}, password {password}; as variables: eval "$(./lab env --lab {name})"
             as root: ./lab sql {node}
-{service}  inspect   ./lab show
+{service}  inspect   ./lab status
   query     ./lab sql {node} -e "SELECT VERSION()"
 {links}  measure   ./lab {measure}
   stop      ./lab down --lab {name}
@@ -62,7 +59,7 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
 
 ATTACHED = """
 {name} is attached.
-  inspect   ./lab show --lab {name}
+  inspect   ./lab status --lab {name}
   inject    ./lab toxic {link} wan-200ms --lab {name}      to undo: ./lab toxic {link} none --lab {name}
   drill     ./lab drill --lab {name}
   connect   eval "$(./lab env --lab {name})"
@@ -103,7 +100,7 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
         for node in nodes:
             out.print(f"{node}: {':'.join(map(str, lab.node(node).published(3306)))}", markup=False)
     else:
-        out.print(f"to undo: ./lab {WAY_BACK[state]} {' '.join(nodes)} --lab {lab.name}", markup=False)
+        out.print(f"to undo: ./lab start {' '.join(nodes)} --lab {lab.name}", markup=False)
 
 
 def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
@@ -158,6 +155,16 @@ def migrated(out: Console, done: "Migrated") -> None:
         f"{done.node}: {done.before} -> {done.after}; lag {lag[0]} s before, {lag[1]} s at the start, {lag[2]} s now; "
         f"{done.tables} tables equal the source's"
     )
+
+
+def labs(out: Console, found: Sequence[LabView]) -> None:
+    """Print each lab as a tree, with an empty line between two."""
+    if not found:
+        out.print("no lab is running; start one with: ./lab up")
+    for number, lab in enumerate(found):
+        if number:
+            out.print()
+        tree(out, lab)
 
 
 def tree(out: Console, lab: LabView) -> None:
@@ -224,41 +231,6 @@ def _trip(link: LinkView) -> str:
     if not link.enabled:
         return "[red]cut[/]"
     return "no reply" if link.round_trip_ms is None else f"round trip {link.round_trip_ms:.1f} ms"
-
-
-def status(out: Console, labs: list[LabView]) -> None:
-    if not labs:
-        out.print("no lab is running; start one with: ./lab up")
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("lab", "engine", "node or link", "state", "replication"):
-        table.add_column(heading)
-    for lab in labs:
-        for node in lab.nodes:
-            table.add_row(
-                lab.name,
-                lab.engine,
-                f"{node.name} {node.address}",
-                f"{node.state} {node.health}",
-                plain(node.replication),
-            )
-        for link in lab.links:
-            table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link) + _use(link))
-        for setting in lab.settings:
-            table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
-        if lab.service:
-            table.add_row(lab.name, "", "service", "", plain(lab.service))
-        for warning in lab.warnings:
-            table.add_row(lab.name, "", "[red]warning[/]", "", plain(warning))
-    out.print(table)
-
-
-def toxics(out: Console, known: Iterable[Toxic]) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for toxic in known:
-        table.add_row(toxic.name, toxic.about)
-    out.print(table)
-    out.print(f"\nOr in numbers, {FORMS}. A rate is that of the link: all connections share it, in each direction.")
 
 
 def engines(out: Console, known: Iterable[EngineView]) -> None:

@@ -1,81 +1,75 @@
-"""The commands for what was recorded, of an experiment or of drills: judge, report, open."""
+"""The command for what was recorded, of an experiment or of drills: report."""
 
 import sys
+from pathlib import Path
 
 import click
 
 from replication_lab import runs
-from replication_lab.cli import names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.options import as_json
+from replication_lab.cli.options import as_json, one_run
 from replication_lab.model.core.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS
 from replication_lab.world.journal import LATEST
 
-
-@click.command()
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-@as_json
-def judge(run: str, json_: bool) -> None:
-    """Compute the verdicts of a recorded run again, without Docker.
-
-    RUN is a folder, a name under runs/, or latest.
-
-    Example: lab judge latest --json
-    """
-    _remark(run)
-    summary = runs.judge(run)
-    print_summary(summary, json_)
-    sys.exit(summary.exit_code)
+TEXT = "text"
 
 
 @click.command()
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@one_run
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
-    help="Print the report in this format and write no file. markdown: tables for a job summary; github: an error for "
-    "each unexpected verdict and a warning for each unknown one, as GitHub Actions reads them; csv: a line for each "
-    "figure of each quiet round; benchmark: JSON for benchmark actions, an entry for each throughput.",
+    type=click.Choice((TEXT, *FORMATS)),
+    help="Print the report in this format and write no file. text: the verdicts; markdown: tables for a job summary; "
+    "github: an error for each unexpected verdict and a warning for each unknown one, as GitHub Actions reads them; "
+    "csv: a line for each figure of each quiet round; benchmark: JSON for benchmark actions, an entry for each "
+    "throughput; baseline: the figures that `lab compare` compares, to be kept in a file.",
 )
+@click.option("--open", "open_", is_flag=True, help="Print only the path of report.html; open it on a desktop.")
+@click.option("--index", is_flag=True, help="The same with runs/index.html, the page of all runs.")
 @as_json
-def report(run: str, form: str | None, json_: bool) -> None:
-    """Write the report of a recorded run again, or print it in another format.
+def report(*, run: str, form: str | None, open_: bool, index: bool, json_: bool) -> None:
+    """Judge a recorded run again, without Docker, and write, print or open its report.
 
-    Without --format it writes summary.json, junit.xml and report.html. RUN is a folder, a name under runs/, or latest.
+    Without an option it writes summary.json, junit.xml and report.html into the run's folder, and prints the verdicts.
+    --json prints summary.json and writes no file. RUN is a folder, a name under runs/, or latest.
 
-    Example: lab report latest --format markdown
+    Exit status: that of the verdicts; 0 with --open, --index, and each --format but text.
+
+    Example: lab report latest
+
+    Example: lab report latest --format baseline > baseline.json
     """
-    if form and json_:
-        raise LabError("--json with --format", "one of the two", f"./lab report {run} --format {form}")
-    _remark(run)
-    if form:
-        click.echo(runs.rendered(run, form), nl=False)
-        return
-    written = runs.report(run)
-    print_json(written) if json_ else out.print("\n".join(written))
-
-
-@click.command("open")
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-@click.option("--index", is_flag=True, help="Open runs/index.html instead, the page of all runs.")
-@as_json
-def open_report(run: str, index: bool, json_: bool) -> None:
-    """Print the path of a run's report.html, and open it if there is a desktop.
-
-    RUN is a folder, a name under runs/, or latest. Into a pipe or a file the path is only printed.
-
-    Example: lab open latest
-    """
+    if form and (json_ or open_ or index):
+        raise LabError("--format with --json, --open or --index", "one of them", f"./lab report {run} --format {form}")
     if not index:
         _remark(run)
-    page = str(runs.write_index() if index else runs.report_page(run))
-    print_json({"report": page}) if json_ else click.echo(page)
+    if open_ or index:
+        _open(runs.write_index() if index else runs.report_page(run), json_)
+    elif form and form != TEXT:
+        click.echo(runs.rendered(run, form), nl=False)
+    else:
+        _judge(run, json_, write=not (form or json_))
+
+
+def _open(page: Path, json_: bool) -> None:
+    """Print the path of a page; open it if there is a desktop. Into a pipe or a file the path is only printed."""
+    print_json({"report": str(page)}) if json_ else click.echo(page)
     if has_desktop() and not json_:
-        click.launch(page)
+        click.launch(str(page))
+
+
+def _judge(run: str, json_: bool, *, write: bool) -> None:
+    """Print the verdicts, write the report's files if asked for, and exit with the status of the verdicts."""
+    summary, written = runs.report(run) if write else (runs.judge(run), [])
+    if summary:
+        print_summary(summary, json_)
+    if written:
+        tell("\n".join(f"written: {path}" for path in written))
+    sys.exit(summary.exit_code if summary else 0)
 
 
 def _remark(run: str) -> None:

@@ -12,6 +12,7 @@ from replication_lab.model.core.errors import LabError
 
 # The words of the earlier command, without `lab`, and what does the same now; of a group, each of its commands.
 RENAMED = {
+    "show": "status --lab NAME",
     "drbd status": "status",
     "drbd promote": "failover NODE",
     "drbd standby": "standby NODE",

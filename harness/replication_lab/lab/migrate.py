@@ -79,7 +79,7 @@ def _refuse_options(lab: Lab, node: str) -> None:
         raise LabError(
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
             "a node that was started without them",
-            f"./lab show --lab {lab.name}",
+            f"./lab status --lab {lab.name}",
         )
 
 
@@ -118,7 +118,7 @@ def _plan(lab: Lab, node: str, storage: Storage) -> Migration:
         raise LabError(
             f"an unfinished migration of {begun.node} in {lab.name} to {begun.storage.level} exists",
             "one migration at a time",
-            f"./lab migrate {begun.node} --to {begun.storage.level}",
+            f"./lab disk migrate {begun.node} --to {begun.storage.level}",
         )
     return _new_plan(lab, node, storage)
 
@@ -149,7 +149,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
         raise LabError(
             f"{node} holds {held} MiB; {storage.level} of these disks can hold {FILLED * storage.room_mib:.0f} MiB",
             "larger disks",
-            f"./lab migrate {node} --to {storage.level} --disk-size {round(held / FILLED) + 64}",
+            f"./lab disk migrate {node} --to {storage.level} --disk-size {round(held / FILLED) + 64}",
         )
     images.ensure(overlay.IMAGES)
     [placed] = overlay.with_backend({node: storage}).values()

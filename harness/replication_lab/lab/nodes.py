@@ -1,4 +1,4 @@
-"""What a user does to nodes: stop, kill, pause, start, resume; each by the fault of the drills, and verified."""
+"""What a user does to nodes: stop, kill, pause, start; each by the fault of the drills, and verified."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,8 +14,8 @@ from replication_lab.world import lock
 from replication_lab.world.docker.lab import Lab
 
 RUNNING, PAUSED, EXITED = "running", "paused", "exited"
-# The command that brings a container from a state back to running.
-WAY_BACK = {PAUSED: "resume", EXITED: "start", "created": "start", "dead": "start"}
+# The states of a container that `lab start` brings back to running.
+STARTABLE = (PAUSED, EXITED, "created", "dead")
 
 
 class Verb(NamedTuple):
@@ -31,6 +31,7 @@ VERBS = {
     "stop": Verb("stop", False, (RUNNING,), EXITED),
     "kill": Verb("kill", False, (RUNNING,), EXITED),
     "pause": Verb("pause", False, (RUNNING,), PAUSED),
+    # Of a paused node it is `resume`.
     "start": Verb("stop", True, (EXITED, "created", "dead"), RUNNING),
     "resume": Verb("pause", True, (PAUSED,), RUNNING),
 }
@@ -52,6 +53,9 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
 def _act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell) -> list[Proof]:
     asked = VERBS[verb]
     states = {name: lab.node(name).state() for name in nodes}
+    if verb == "start" and (paused := [name for name in nodes if states[name][0] == PAUSED]):
+        others = [name for name in nodes if name not in paused]
+        return [*_act(lab, "resume", paused, tell), *_act(lab, verb, others, tell)]
     for name, state in states.items():
         if state[0] not in (*asked.acts_in, asked.after):
             raise _refused(lab, name, state, asked.acts_in[0])
@@ -96,9 +100,8 @@ def refuse_unless_running(lab: Lab, service: str) -> None:
 
 
 def _refused(lab: Lab, name: str, state: tuple[str, int], expected: str) -> LabError:
-    back = WAY_BACK.get(state[0], "")
-    is_node = name in {node.name for node in lab.topology.nodes}
-    next_step = f"./lab {back} {name} --lab {lab.name}" if back and is_node else f"./lab status --lab {lab.name}"
+    is_startable = state[0] in STARTABLE and name in {node.name for node in lab.topology.nodes}
+    next_step = f"./lab start {name} --lab {lab.name}" if is_startable else f"./lab status --lab {lab.name}"
     return LabError(f"{name} of {lab.name} is {_said(state)}", f"a {expected} container", next_step)
 
 

@@ -18,7 +18,7 @@ from replication_lab.world.mysql.server import ANSWER_SECONDS
 def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
     """Return the statements of a file. Raise LabError if there is none, or if one would change only a single copy."""
     if not file.name.endswith(".sql"):
-        raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab load --help")
+        raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab sql --help")
     found = statements(file)
     if not found:
         raise LabError(f"{file.name} holds no statement", "statements that end with ;")
@@ -32,7 +32,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
 
     Run nothing if the file cannot be read to its end, or the node is a read-only replica.
     """
-    refuse_attached(lab, "load")
+    refuse_attached(lab, "sql --file")
     lab.topology.node(node)
     found = statements_for(file, lab.topology)
     server, writer = lab.node(node).server(), replication.of(lab).written_at()
@@ -40,7 +40,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
         raise LabError(
             f"{node} is a read-only replica: rows written there are on no other node",
             f"{writer}, where clients write",
-            f"./lab load {writer} FILE --lab {lab.name}",
+            f"./lab sql {writer} --file FILE --lab {lab.name}",
         )
     try:
         script.run_file(server, file.name, found)

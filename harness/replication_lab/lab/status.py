@@ -1,4 +1,4 @@
-"""The state of a lab as data, for the output of `lab status` and `lab show` and their --json."""
+"""The state of a lab as data, for the output of `lab status` and its --json."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

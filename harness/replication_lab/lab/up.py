@@ -198,8 +198,8 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     if asked.init:
         raise LabError(
             f"{lab.name} is already running, and --init runs files only at the first start",
-            "`lab load` for a running lab",
-            f"./lab load {replication.of(lab).written_at()} FILE --lab {lab.name}",
+            "`lab sql --file` for a running lab",
+            f"./lab sql {replication.of(lab).written_at()} --file FILE --lab {lab.name}",
         )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
@@ -317,7 +317,7 @@ def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
     lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
-    tell(f"{lab.name} stays up: ./lab show --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
+    tell(f"{lab.name} stays up: ./lab status --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
 
 

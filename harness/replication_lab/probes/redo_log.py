@@ -23,7 +23,8 @@ def read_redo(server: Server) -> Redo:
     """Return the state of a server's redo log, by its counters."""
     names = server.dialect.redo
     if names is None:
-        raise LabError(f"the size of {server.name}'s redo log is unknown", "redo in dialects.yaml", "./lab engines")
+        found = f"the size of {server.name}'s redo log is unknown"
+        raise LabError(found, "redo in dialects.yaml", "./lab list engines")
     found = server.counters(names.written, names.checkpoint)
     return Redo(found[names.written], found[names.written] - found[names.checkpoint])
 

@@ -24,7 +24,7 @@ UNKNOWN, NOISE = ("fail", "skip", "xfail"), ("wait", "stop", "accept")
 OPTIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "engine": (
         "",
-        "server to test on: a name from `lab engines` or a version such as mysql:8.4; with several, separated by "
+        "server to test on: a name from `lab list engines` or a version such as mysql:8.4; with several, separated by "
         "commas, or `all`, each test that uses a lab runs once for each",
         {"metavar": "ENGINE[,ENGINE]"},
     ),

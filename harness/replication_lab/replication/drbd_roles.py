@@ -126,7 +126,7 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
     kill = f"./lab kill {partner.node}"
     state = partner.state()
     if state == "paused":
-        thaw = f"./lab resume {partner.node}, or {kill}"
+        thaw = f"./lab start {partner.node}, or {kill}"
         raise LabError(f"{partner.node} is frozen and may still be primary", "a peer that answers or is down", thaw)
     if state == "running":
         what = f"an answer from {partner.node}, which runs and may be primary,"

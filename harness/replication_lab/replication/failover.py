@@ -106,7 +106,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     lab.topology.node(node)
     following = sources(lab, _awake(lab))
     if node not in following:
-        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
+        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
     old = following[node]
     others = [name for name, source in following.items() if source == old and name != node]
     new, fence = lab.node(node).server(), Fence(lab, old)
@@ -180,7 +180,7 @@ def _refuse_unable(lab: Lab) -> None:
         raise LabError(
             f"{lab.engine} has no GTIDs: a replica's position in another server's binary log is unknown",
             "an engine with the feature gtid",
-            "./lab engines",
+            "./lab list engines",
         )
 
 
@@ -325,10 +325,10 @@ def _source_for(lab: Lab, node: str) -> str:
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
         expected = "exactly one writable server that is not a replica"
-        raise LabError(f"{found} could be the source of {node}", expected, "./lab show")
+        raise LabError(f"{found} could be the source of {node}", expected, "./lab status")
     if following.get(node) in {*serving, *following}:
         raise LabError(
-            f"{node} already replicates from {following[node]}", "a node that is not a replica", "./lab show"
+            f"{node} already replicates from {following[node]}", "a node that is not a replica", "./lab status"
         )
     return serving[0]
 
@@ -346,7 +346,7 @@ def _port(lab: Lab, source: str, target: str) -> int:
             return link.port
     names = [node.name for node in lab.topology.nodes]
     if not {source, target} <= set(names):
-        raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab show")
+        raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab status")
     name, port = link_name(source, target), FIRST_PORT + 100 * names.index(source) + names.index(target)
     if name not in lab.toxiproxy.proxies():
         lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")

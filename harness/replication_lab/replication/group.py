@@ -141,7 +141,7 @@ class Group(Nodes):
         sql = f"./lab sql {first} --lab {self.lab.name} -e"
         force = f"""{sql} "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
         # Its answer may come later than the client waits, and a second one is refused as "already ongoing".
-        then = f"""once ./lab show says that it is primary: {sql} "SET GLOBAL {FORCE} = ''\""""
+        then = f"""once ./lab status says that it is primary: {sql} "SET GLOBAL {FORCE} = ''\""""
         return LabError(
             f"{NO_MAJORITY}: {first} reaches {len(one.reached)} of {len(one.states)} members",
             "a majority of the members",

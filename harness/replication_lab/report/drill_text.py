@@ -6,7 +6,6 @@ from functools import cache
 import jinja2
 
 from replication_lab.model.drill.application import sentences
-from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.mysql_errors import meaning
 from replication_lab.report import templates, wording
@@ -54,12 +53,3 @@ def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:
     found = [(match[1], many) for name, many in figures.items() if (match := errors.fullmatch(name))]
     said = ", ".join(f"{many} × {code} {meaning(int(code))}".strip() for code, many in found)
     return f"{outcomes}; errors: {said}" if said else outcomes
-
-
-def listing(drills: dict[str, list[Drill]]) -> str:
-    """Return every drill by topology, one a line."""
-    lines = []
-    for topology, found in drills.items():
-        width = max(len(drill.name) for drill in found)
-        lines += [topology, *(f"  {drill.name:{width}}  {drill.about}" for drill in found), ""]
-    return "\n".join(lines) + "\nlab drill TOPOLOGY runs all of them, lab drill TOPOLOGY --fault NAME runs one"

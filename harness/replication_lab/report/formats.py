@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.comparing.digest import encode as encode_digest
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.record.record import Record
 from replication_lab.report.rows import DrillsSummary, Summary
 from replication_lab.report.summary import encode
 
-FORMATS = ("markdown", "github", "junit", "csv", "benchmark", "html")
+FORMATS = ("markdown", "github", "junit", "csv", "benchmark", "baseline", "html")
 Timelines = Mapping[str, Timeline]
 
 
@@ -38,6 +39,7 @@ def rendered(
             else figures.csv_of_experiment(digest())
         ),
         "benchmark": lambda: figures.benchmark(digest()),
+        "baseline": lambda: encode_digest(digest()).decode(),
         "html": lambda: _page(summary, record, timelines),
     }
     return makers[form]()

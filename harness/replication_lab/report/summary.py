@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from replication_lab.model.core.event import RECORD
 from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.core.verdict import exit_code, worst
 from replication_lab.model.drill.drill_result import Result
@@ -105,7 +106,7 @@ def _of_any_run(record: Record, code: int) -> dict[str, Any]:
         "crashed": record.crashed,
         "torn": record.torn,
         "environment": _environment(record),
-        "record": record.file_name,
+        "record": RECORD,
         "doubts": list(dict.fromkeys(doubt for engine in record.engines for doubt in record.doubts(engine))),
     }
 

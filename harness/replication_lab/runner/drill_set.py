@@ -97,10 +97,16 @@ class _OfFile(msgspec.Struct):
     topology: str
 
 
+@cache
+def promises() -> drill.Promises:
+    """Return the expectations that a drill can name, by name."""
+    return msgspec.yaml.decode(catalogue.promises_file().read_bytes(), type=dict[str, drill.Expectation])
+
+
 def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> Drill:
     """Return the drill of a YAML text; LabError for what does not fit, or what the kind of replication cannot do."""
     where = where or drill.file_of(topology.name, name)
-    found = drill.parse_drill(name, topology, text, faults.kinds(), where)
+    found = drill.parse_drill(name, topology, text, faults.kinds(), where, known=promises())
     _refuse_unable(found, topology, where)
     return found
 

@@ -35,5 +35,5 @@ def rate(said: str, size: int) -> float:
     """Return the MB a second of a copy of `size` bytes; LabError if fewer bytes were copied."""
     copied = COPIED.search(said)
     if not copied or int(copied[1]) != size:
-        raise LabError(f"dd printed: {said.strip()}", f"{size} bytes copied", "./lab show")
+        raise LabError(f"dd printed: {said.strip()}", f"{size} bytes copied", "./lab status")
     return round(size / float(copied[2]) / 1e6, 3)

@@ -137,6 +137,10 @@ def forbidden_file() -> Path:
     return PACKAGE / "drills" / "forbidden.yaml"
 
 
+def promises_file() -> Path:
+    return PACKAGE / "drills" / "promises.yaml"
+
+
 @cache
 def disks() -> dict[str, Disk]:
     return parse_disks((STORAGE / "disks.yaml").read_bytes())
@@ -218,7 +222,7 @@ def tested() -> dict[str, list[Tested]]:
 def engine(name: str) -> Engine:
     """Return the engine of that name; LabError if there is none."""
     if name not in engines():
-        raise unknown_name("engine", name, engines(), "./lab engines")
+        raise unknown_name("engine", name, engines(), "./lab list engines")
     return engines()[name]
 
 
@@ -250,6 +254,6 @@ def engine_for(topology: Topology, name: str, command: str = "") -> Engine:
         raise LabError(
             f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",
             f"one of {', '.join(able) or '(none)'}",
-            f"./lab {command} --engine {able[0]}" if able else "./lab engines",
+            f"./lab {command} --engine {able[0]}" if able else "./lab list engines",
         )
     return found

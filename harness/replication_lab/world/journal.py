@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
-from replication_lab.model.record.record import Record, encode
+from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, End, Event, Opening
+from replication_lab.model.record.record import Record, encode, of_another_version
 from replication_lab.world import catalogue, signals
 from replication_lab.world.files import LineByLine, private_folder, reading, writing
 
@@ -89,8 +89,7 @@ def _point_latest(runs: Path, folder: Path) -> None:
 
 def names() -> list[str]:
     """Return the names of the runs under runs/ whose record has begun, the newest last."""
-    records = [path for name in (RECORD, OLD_RECORD) for path in catalogue.RUNS.glob(f"*/{name}")]
-    begun = [path for path in records if path.is_file() and path.stat().st_size]
+    begun = [path for path in catalogue.RUNS.glob(f"*/{RECORD}") if path.is_file() and path.stat().st_size]
     return sorted(path.parent.name for path in begun if not path.parent.is_symlink())
 
 
@@ -113,9 +112,10 @@ def _part(file: Path, begin: int, length: int) -> bytes:
 def record_file(run: str | Path) -> Path:
     """Return the file of a run's record; LabError if there is none."""
     for folder in (Path(run), catalogue.RUNS / run):
-        for name in (RECORD, OLD_RECORD):
-            if os.path.exists(folder / name):
-                return folder / name
+        if os.path.exists(folder / RECORD):
+            return folder / RECORD
+        if os.path.exists(folder / "drill.jsonl"):
+            raise of_another_version(f"{folder} has no {RECORD}, but drill.jsonl of an older version")
     known = ", ".join(names()[-5:])
     raise LabError(
         f"no record in {run}",

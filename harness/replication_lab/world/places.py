@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from replication_lab.model.core import command
-from replication_lab.model.core.errors import LabError
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parents[1]
@@ -37,16 +36,6 @@ def here() -> Path:
 def from_here(path: Path) -> str:
     """Return a path as seen from the current folder."""
     return os.path.relpath(path, here())
-
-
-def need_checkout(what: str) -> None:
-    """Raise LabError if the lab is installed as a package: what writes to the project's own files needs a checkout."""
-    if INSTALLED:
-        raise LabError(
-            f"{what} writes to the lab's source files, and the lab is installed as a package",
-            "a checkout of the project",
-            "lab --help",
-        )
 
 
 def as_typed(text: str) -> str:

@@ -118,7 +118,7 @@ def decode(text: bytes, name: str) -> Digest:
     try:
         found = msgspec.json.decode(text, type=Digest)
     except msgspec.MsgspecError as error:
-        raise LabError(f"{name} is not a baseline: {error}", "a file of `lab baseline save`") from error
+        raise LabError(f"{name} is not a baseline: {error}", "a file of `lab report --format baseline`") from error
     if found.schema > SCHEMA:
         raise LabError(f"{name} has schema {found.schema}", f"schema {SCHEMA} or lower", "update the lab")
     return found

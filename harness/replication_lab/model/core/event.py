@@ -4,14 +4,12 @@ from typing import Any
 
 import msgspec
 
-# The version of both kinds of record; docs/summary.md lists the changes of each number.
-SCHEMA = 6
+# The version of both kinds of record, and the oldest that is read; docs/summary.md lists the changes of each number.
+SCHEMA, OLDEST_SCHEMA = 6, 5
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 # The machine was noisy, and the user chose --noise stop.
 NOISY = "noisy"
 RECORD = "record.jsonl"
-# The file of drills' records before the schema that both kinds of run share.
-OLD_RECORD, SHARED_SINCE = "drill.jsonl", 4
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):

@@ -5,6 +5,7 @@ Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). The result of a 
 
 import random
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -102,6 +103,10 @@ class Expectation(_Strict, frozen=True):
         return self.at_most is not None and found <= self.at_most
 
 
+# Expectations by name: what drills/promises.yaml has.
+Promises = Mapping[str, Expectation]
+
+
 class Drill(_Strict, frozen=True):
     """A topology under load, the faults injected there, and the expected results. Times are seconds.
 
@@ -170,18 +175,26 @@ def file_of(topology: str, name: str) -> str:
 
 
 def parse_drill(
-    name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind], where: str = ""
+    name: str,
+    topology: Topology,
+    text: str | bytes,
+    kinds: Mapping[str, FaultKind],
+    where: str = "",
+    *,
+    known: Promises = MappingProxyType({}),
 ) -> Drill:
     """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit.
 
-    `where` is the file that messages name; empty for the lab's own.
+    `where` is the file that messages name; empty for the lab's own. `known` are the promises that the key `promises`
+    may name.
     """
     where = where or file_of(topology.name, name)
     refuse_long(name, "drill")
     try:
-        given = msgspec.yaml.decode(text)
+        given, promised = _promises_apart(msgspec.yaml.decode(text), known, where)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
         drill = msgspec.convert(own, Drill)
+        drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
     except (msgspec.MsgspecError, TypeError) as error:
         raise LabError(f"{where}: {error}", "only the keys that docs/drills.md lists", "./lab drill") from error
     for node in (
@@ -206,23 +219,32 @@ def parse_drill(
     return drill
 
 
-def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
-    """Return the document with the `keys` of its faults moved into a dict of their own, without `unset` values.
+def _promises_apart(given: Any, known: Promises, where: str) -> tuple[Any, list[Expectation]]:
+    """Return the document without its key `promises`, and the expectations that this key names."""
+    if not isinstance(given, dict) or "promises" not in given:
+        return given, []
+    names = msgspec.convert(given["promises"], list[str])
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"promise in {where}", name, known, "./lab drill")
+    others = {key: value for key, value in given.items() if key != "promises"}
+    return {"expected": [], **others}, [known[name] for name in names]
+
+
+def with_settings_apart(found: Any, keys: Collection[str]) -> Any:
+    """Return the document with the `keys` of its faults moved into a dict of their own.
 
     A drill's file has them among the other keys. Parts of an unexpected shape are not changed; the later conversion
     refuses them.
     """
     if isinstance(found, list):
-        return [with_settings_apart(each, keys, unset) for each in found]
+        return [with_settings_apart(each, keys) for each in found]
     if not isinstance(found, dict):
         return found
-    own = {
-        key: with_settings_apart(value, keys, unset) if key in HOLD_FAULTS else value for key, value in found.items()
-    }
+    own = {key: with_settings_apart(value, keys) if key in HOLD_FAULTS else value for key, value in found.items()}
     settings = {key: own.pop(key) for key in found if key in keys} if "fault" in own else {}
     if settings:
-        kept = {key: value for key, value in settings.items() if value not in unset}
-        own["settings"] = {**own.get("settings", {}), **kept}
+        own["settings"] = {**own.get("settings", {}), **settings}
     return own
 
 

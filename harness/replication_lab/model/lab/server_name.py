@@ -10,7 +10,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 VENDORS = {"mariadb": "mariadb", "mysql": "mysql", "percona": "percona/percona-server"}
 # The vendors whose repository has the vendor's name.
 OFFICIAL = [vendor for vendor, repository in VENDORS.items() if vendor == repository]
-FORMS = f"a name from ./lab engines, or {', '.join(f'{vendor}:TAG' for vendor in VENDORS)}"
+FORMS = f"a name from ./lab list engines, or {', '.join(f'{vendor}:TAG' for vendor in VENDORS)}"
 _TOLD = re.compile(r"([a-z0-9.-]+)@(?!sha256:)(.+)")
 _OF_NODE = re.compile(r"([a-z0-9_-]+)=(.*)")
 _IMAGE = re.compile(r"[a-zA-Z0-9][\w.:/@-]*")
@@ -92,7 +92,9 @@ def _of_nodes(option: str, texts: Sequence[str]) -> dict[str, str]:
         if not value or node in found:
             what = f"{node or 'all nodes'} twice" if value else f"no server{f' for {node}' if node else ''}"
             form = f"[NODE=]{option.removeprefix('--').upper()}"
-            raise LabError(f"{option} {text!r} names {what}", f"{option} {form}, once for each node", "./lab engines")
+            raise LabError(
+                f"{option} {text!r} names {what}", f"{option} {form}, once for each node", "./lab list engines"
+            )
         found[node] = value
     return found
 

@@ -102,7 +102,7 @@ class Topology:
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise unknown_name(f"node of {self.name}", name, [node.name for node in self.nodes], "./lab show")
+        raise unknown_name(f"node of {self.name}", name, [node.name for node in self.nodes], "./lab status")
 
     def link(self, name: str) -> Link:
         for link in self.links:

@@ -1,4 +1,4 @@
-"""The live view of a lab: what the page, `lab top` and `lab watch` show each second, and what a viewer may ask for.
+"""The live view of a lab: what the page and `lab watch` show each second, and what a viewer may ask for.
 
 docs/live.md describes the requests and the stream that carry these structs as JSON.
 """

@@ -7,6 +7,7 @@ may contain evidence against the figures.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar, cast
 
@@ -16,10 +17,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import (
     CRASHED,
     INTERRUPTED,
-    OLD_RECORD,
-    RECORD,
+    OLDEST_SCHEMA,
     SCHEMA,
-    SHARED_SINCE,
     Doubt,
     End,
     Event,
@@ -31,7 +30,6 @@ from replication_lab.model.core.lines import UNREADABLE, Lines
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.live.record import Acted, Live, Second
 from replication_lab.model.question.question import Question
-from replication_lab.model.record import old_record
 from replication_lab.model.record.against import Against
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.only import Only
@@ -67,7 +65,7 @@ AnyEvent = RunOpening | DrillsOpening | Live | LabCameUp | Measurement | Evidenc
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)
-_KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__} | old_record.TAGS
+_KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__}
 
 
 def encode(event: Event) -> bytes:
@@ -84,8 +82,7 @@ class _Unread(Mapping[str, list[float]]):
     def __getitem__(self, name: str) -> list[float]:
         if name not in self._names:
             raise KeyError(name)
-        [measured] = _decode(self._line(), 0)
-        return cast("Measurement", measured).samples[name]
+        return cast("Measurement", _decode(self._line(), 0)).samples[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -119,8 +116,8 @@ class Record:
         for number, line in whole:
             found = _decode(line, number)
             if again and whole.begin + len(line) > HELD:
-                found = [_without_samples(event, partial(again, whole.begin, len(line))) for event in found]
-            events += found
+                found = _without_samples(found, partial(again, whole.begin, len(line)))
+            events.append(found)
         return cls(events, whole.torn)
 
     def plus(self, event: Event) -> "Record":
@@ -157,10 +154,6 @@ class Record:
     def engines(self) -> list[str]:
         return self.opening.engines
 
-    @property
-    def file_name(self) -> str:
-        return OLD_RECORD if isinstance(self.opening, DrillsOpening) and self.opening.schema < SHARED_SINCE else RECORD
-
     @cached_property
     def measurements(self) -> list[Measurement]:
         return self._of(Measurement)
@@ -179,7 +172,7 @@ class Record:
 
     @cached_property
     def end(self) -> End | None:
-        """The first End event: older versions wrote the reason of an interruption or a crash before their last line."""
+        """How the run ended; None if it was killed, or is still running."""
         return next(iter(self._of(End)), None)
 
     @property
@@ -250,34 +243,49 @@ def _number(figure: float | None) -> float:
     return math.nan if figure is None else figure
 
 
-def _decode(line: bytes, number: int) -> list[Event]:
+def _decode(line: bytes, number: int) -> Event:
     try:
-        events = [_decoder.decode(line)]
+        event: Event = _decoder.decode(line)
     except UNREADABLE as error:
-        events = _of_another_version(line, number, error)
-    event = events[0]
-    if isinstance(event, Opening) and event.schema > SCHEMA:
-        raise LabError(
-            f"line {number} of the record has schema {event.schema}",
-            f"schema {SCHEMA} or lower",
-            "read it with the version of the lab that wrote it",
-        )
-    return events
+        return _not_decoded(line, number, error)
+    if isinstance(event, Opening):
+        _refuse_schema(event.schema, number)
+    return event
 
 
-def _of_another_version(line: bytes, number: int, error: Exception) -> list[Event]:
-    """Return the events of an older version's line; a doubt if a newer version seems to have written it."""
-    try:
-        return old_record.events(line)
-    except (msgspec.MsgspecError, *UNREADABLE) as old_error:
-        kind = _event_name(line)
-        if kind is not None and kind not in _KNOWN:
-            return [Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")]
-        raise LabError(
-            f"line {number} of the record cannot be read: {old_error if kind in old_record.TAGS else error}",
-            "one JSON object per line",
-            f"sed -n {number}p record.jsonl",
-        ) from error
+def of_another_version(found: str) -> LabError:
+    """Return the error for a record that an older or a newer version of the lab wrote."""
+    return LabError(
+        found,
+        f"a record of schema {OLDEST_SCHEMA} to {SCHEMA}",
+        "read it with the version of the lab that wrote it, or measure again by ./lab run, ./lab ask or ./lab drill",
+    )
+
+
+def _refuse_schema(schema: int, number: int) -> None:
+    if not OLDEST_SCHEMA <= schema <= SCHEMA:
+        which = "an older" if schema < SCHEMA else "a newer"
+        raise of_another_version(f"line {number} of the record has schema {schema}, that of {which} version")
+
+
+def _not_decoded(line: bytes, number: int, error: Exception) -> Event:
+    """Return a doubt for an event of a newer version. Raise LabError for a line that cannot be read."""
+    with suppress(*UNREADABLE):
+        _refuse_schema(msgspec.json.decode(line, type=_OfEachVersion).schema, number)
+    kind = _event_name(line)
+    if kind is not None and kind not in _KNOWN:
+        return Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")
+    raise LabError(
+        f"line {number} of the record cannot be read: {error}",
+        "one JSON object per line",
+        f"sed -n {number}p record.jsonl",
+    ) from error
+
+
+class _OfEachVersion(msgspec.Struct):
+    """What the first line of every version has."""
+
+    schema: int
 
 
 def _event_name(line: bytes) -> str | None:

@@ -282,8 +282,8 @@ def refuse_attached(lab: Lab, command: str) -> None:
     if isinstance(lab, AttachedLab):
         raise LabError(
             f"{lab.name} is an attached project, and `lab {command}` is for labs of the lab's own topologies",
-            "lab show, toxic, drill, diagnose, sql, and stop, kill, pause, start, resume of its servers",
-            f"./lab show --lab {lab.name}",
+            "lab status, toxic, drill, diagnose, sql, and stop, kill, pause, start of its servers",
+            f"./lab status --lab {lab.name}",
         )
 
 

@@ -98,7 +98,7 @@ def _refuse_another_server(lab: Lab) -> None:
             raise LabError(
                 f"{node} runs {version} of {server.image}, which has no {lab.topology.replication}",
                 f"an image whose server has what {lab.topology.name} needs",
-                "./lab engines",
+                "./lab list engines",
             )
 
 
@@ -241,7 +241,7 @@ def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
     return LabError(
         f"{' cannot replicate from '.join(ends)}: {reason}",
         "servers of which one can replicate from the other",
-        "./lab engines",
+        "./lab list engines",
     )
 
 

@@ -89,7 +89,7 @@ def make_ready(topology: Topology, text: str) -> None:
     for each in dict.fromkeys(of_nodes(topology, text).values()):
         if why := foreign(each):
             raise LabError(
-                why, f"an engine for {machine.facts().processor}, or a vendor's image of it", "./lab engines"
+                why, f"an engine for {machine.facts().processor}, or a vendor's image of it", "./lab list engines"
             )
         _refuse_misfit(topology, ready(each))
 
@@ -112,7 +112,7 @@ def _refuse_misfit(topology: Topology, found: ServerName) -> None:
         raise LabError(
             f"image {found.image} is {found.engine}, which has no {topology.replication}; {topology.name} needs it",
             f"an image of {' or '.join(sorted(able))}",
-            "./lab engines",
+            "./lab list engines",
         )
 
 

@@ -171,7 +171,7 @@ class Peer:
         """Raise LabError, with the command that brings it back, if the machine is off or frozen."""
         state = self.state()
         if state == "paused":
-            raise LabError(f"{self.node} is frozen", "a running machine", f"./lab resume {self.node}")
+            raise LabError(f"{self.node} is frozen", "a running machine", f"./lab start {self.node}")
         if state != "running":
             raise LabError(f"{self.node} is not running", "a running machine", f"./lab start {self.node}")
 

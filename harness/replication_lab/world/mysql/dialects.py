@@ -90,7 +90,7 @@ def dialect_of(version: Version) -> str:
         if each.family == version.family and each.since <= version.numbers and not _is_later(version, each):
             return name
     known = ", ".join(f"{each.family} {_range(each)}" for each in dialects().values())
-    raise LabError(f"{version} is not a supported version", f"one of {known}", "./lab engines")
+    raise LabError(f"{version} is not a supported version", f"one of {known}", "./lab list engines")
 
 
 def _is_later(version: Version, dialect: Dialect) -> bool:

@@ -1,0 +1,34 @@
+"""Every drill of every topology, one topology after another, each with a record of its own: `make drills`.
+
+Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
+"""
+
+import sys
+
+import click
+from replication_lab import cli, runs
+from replication_lab.cli.console import tell
+from replication_lab.model.core.verdict import worst
+from replication_lab.report import DrillsSummary, wording
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue, places
+
+SEED = 7
+
+
+@click.command()
+def every() -> None:
+    sys.exit(worst([_do_all(topology).exit_code for topology in drill_set.known()]))
+
+
+def _do_all(topology: str) -> DrillsSummary:
+    drills = drill_set.chosen(topology, None, None)
+    folder, summary = runs.drill(topology, catalogue.default_engine(topology), drills, SEED, tell)
+    # The run is recorded. The drills of other topologies must not follow.
+    runs.raise_interruption(summary)
+    tell(f"{topology}: {wording.overall(summary)}; record: {places.from_here(folder)}")
+    return summary
+
+
+if __name__ == "__main__":
+    cli.main(every, "python -m tests.all_drills")
