@@ -2,10 +2,10 @@
 
 import asyncio
 import io
+import sys
 
 import msgspec
 import pytest
-from replication_lab.cli import live as commands
 from replication_lab.cli.live_text import line, screen
 from replication_lab.live.metrics import endpoint
 from replication_lab.live.prometheus import text_of
@@ -113,8 +113,9 @@ def test_the_endpoint_answers_this_machine_only():
 @pytest.mark.parametrize("command", [("live",), ("watch", "--format", "prometheus")])
 def test_without_its_libraries_the_page_says_what_to_install(lab, monkeypatch, command):
     """Before a lab is started."""
-    monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "starlette" else True)
+    monkeypatch.delitem(sys.modules, "replication_lab.live.server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     status, _, told = lab(*command)
 
     assert status == 3
-    assert "starlette is not installed" in told and "pip install 'replication-lab[live]'" in told
+    assert "the extra [live], which is not installed" in told and "pip install 'replication-lab[live]'" in told

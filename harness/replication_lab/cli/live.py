@@ -4,7 +4,6 @@ import queue
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.live.view import Gone, ViewedState
 from replication_lab.world import catalogue, places
 
-LIBRARIES = ("starlette", "uvicorn")
 CLIENTS, RATE = 4, 400.0
 # The formats of `lab watch`, and the port of the last.
 LINE, SCREEN, PROMETHEUS = "line", "screen", "prometheus"
@@ -85,7 +83,6 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
     Example: lab live semisync --clients 8
     """
-    _refuse_without_libraries()
     from replication_lab.live.server import leading_to, serving
 
     with _session(**of_view) as session:
@@ -157,7 +154,6 @@ def _screen(form: str) -> AbstractContextManager[Live | None]:
 
 
 def _serve_figures(port: int, json_: bool, of_view: dict[str, Any]) -> None:
-    _refuse_without_libraries()
     from replication_lab.live.server import measuring
 
     with _session(**of_view) as session:
@@ -197,13 +193,3 @@ def _print_address(address: str, json_: bool) -> None:
     print_json({"address": address}) if json_ else click.echo(address)
     # The command goes on, and its output may be a pipe.
     sys.stdout.flush()
-
-
-def _refuse_without_libraries() -> None:
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise LabError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
-            "the libraries of the live page",
-            "pip install 'replication-lab[live]'",
-        )
