@@ -1,5 +1,7 @@
 """Does a command of the release before say what to type now?"""
 
+from typing import Any
+
 import pytest
 from replication_lab import cli
 from replication_lab.cli import renamed
@@ -25,7 +27,8 @@ def test_a_command_of_the_release_before_says_what_to_type_now(lab, typed, now):
 def test_what_replaced_a_command_exists(now):
     """With its options, and it is not a command of the release before itself."""
     first, *others = now.split()
-    found = cli.cli.commands[first].load()
+    known: dict[str, Any] = cli.cli.commands
+    found = known[first].load()
     found = getattr(found, "commands", {}).get(others[0], found) if others else found
     options = {option for parameter in found.params for option in parameter.opts}
 

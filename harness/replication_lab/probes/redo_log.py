@@ -23,8 +23,8 @@ def read_redo(server: Server) -> Redo:
     """Return the state of a server's redo log, by its counters."""
     names = server.dialect.redo
     if names is None:
-        found = f"the size of {server.name}'s redo log is unknown"
-        raise LabError(found, "redo in dialects.yaml", "./lab list engines")
+        unknown = f"the size of {server.name}'s redo log is unknown"
+        raise LabError(unknown, "redo in dialects.yaml", "./lab list engines")
     found = server.counters(names.written, names.checkpoint)
     return Redo(found[names.written], found[names.written] - found[names.checkpoint])
 
