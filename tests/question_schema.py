@@ -4,21 +4,23 @@ from typing import Any
 
 import msgspec
 from replication_lab.model.lab.storage import ALONE, LEVELS, MOST_DISKS
-from replication_lab.model.question.disks import DISK, NONE, STORAGE
-from replication_lab.model.question.files import CNF
 from replication_lab.model.question.load import INSERTS, OTHER, SYSBENCH
-from replication_lab.model.question.question import (
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.setting import (
     CHOICES,
     CLIENTS,
+    CNF,
+    DISK,
     ENGINE,
-    LIMITS,
+    NONE,
     OWN,
     RATE,
     RTT,
+    STORAGE,
     VALUE,
     VARIABLE,
-    Question,
 )
+from replication_lab.model.question.validation import LIMITS
 
 # The description of each field that an editor shows.
 DESCRIBED = {

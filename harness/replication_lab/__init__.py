@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from replication_lab.model.core.errors import LabError
     from replication_lab.model.core.verdict import Verdict
+    from replication_lab.model.experiment.case import Case
     from replication_lab.model.experiment.claim import Claim
-    from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+    from replication_lab.model.experiment.experiment import Experiment, Preset
     from replication_lab.model.experiment.quantities import (
         Difference,
         ErrorShare,
@@ -44,7 +45,8 @@ VERSION = "0.2.0"
 _PUBLIC = {
     "model.experiment.claim": ("Claim",),
     "model.core.errors": ("LabError",),
-    "model.experiment.experiment": ("Case", "Experiment", "Preset"),
+    "model.experiment.case": ("Case",),
+    "model.experiment.experiment": ("Experiment", "Preset"),
     "model.experiment.quantities": (
         *("Difference", "ErrorShare", "Figure", "PerRoundTrip", "Ratio", "Sum", "Total"),
         *("latency_p50", "per_shortest_round_trip", "rtt", "throughput"),

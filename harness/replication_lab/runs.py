@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,7 @@ from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import CaseDrilled, Result
 from replication_lab.model.drill.evidence import DrillsOpening
 from replication_lab.model.drill.timeline import Timeline
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.live.record import Live
@@ -53,29 +55,33 @@ class _Verdict(msgspec.Struct):
 
 def run(asked: RunRequest, tell: Tell, world: World | None = None) -> tuple[Path, ExperimentSummary]:
     """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts."""
-    experiment, preset = asked.experiment, asked.experiment.preset(asked.preset)
-    engines = list(dict.fromkeys(asked.engines or experiment.default_engines))
-    _check_toxics(experiment, preset)
-    _check_cases(experiment, preset, engines)
-    for engine in engines:
-        asked_drills.planned(experiment, engine)
+    experiment, preset = _with_toxics(asked.experiment, asked.extent), asked.extent
+    asked = replace(asked, experiment=experiment)
+    _check_cases(experiment, preset, asked.servers)
+    drills = {engine: asked_drills.planned(experiment, engine) for engine in asked.servers}
+    of_cases = [pair for case in experiment.chosen(preset) for pair in case.toxics.items()]
+    of_drills = drill_set.toxics(each.drill for planned in drills.values() for each in planned)
+    world = world or World()
     with exported({name: os.environ.get(name, value) for name, value in preset.compose_env.items()}):
-        return _run(asked, engines, tell, world or World())
+        together = [[lab for labs in part.values() for lab in labs] for part in asked.parts]
+        world.make_ready(together, tell, asked.command, [*of_cases, *of_drills])
+        journal = Journal(experiment.name)
+        started = Run(asked, journal, world, tell, drills)
+        return _reported(journal, started.run, lambda: _of_experiment(experiment, journal.folder, journal.record))
 
 
-def _check_toxics(experiment: Experiment, preset: Preset) -> None:
-    """Refuse a link or a condition of a case that does not exist before a lab starts."""
-    for case in experiment.chosen(preset):
-        for link, toxic in case.settings.get("toxics", {}).items():
-            catalogue.topology(experiment.lab_of(case).topology).link(link)
-            catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
+def _with_toxics(experiment: Experiment, preset: Preset) -> Experiment:
+    """Return the experiment with the toxics that its cases name; LabError for an unknown link or condition."""
 
+    def resolved(case: Case) -> Case:
+        topology, kind = experiment.lab_of(case).topology, f"toxic of case {case.name} in {experiment.name}"
+        named = {link: catalogue.toxic(name, kind) for link, name in case.settings.get("toxics", {}).items()}
+        for link in (toxics := {**case.toxics, **named}):
+            catalogue.topology(topology).link(link)
+        return replace(case, toxics=toxics)
 
-def _toxics(experiment: Experiment, preset: Preset, engines: Sequence[str]) -> set[tuple[str, str]]:
-    """Return the conditions of the cases and of the faults of the experiment's drills, each with its link."""
-    of_cases = {pair for case in experiment.chosen(preset) for pair in case.settings.get("toxics", {}).items()}
-    drills = [planned.drill for engine in engines for planned in asked_drills.planned(experiment, engine)]
-    return of_cases | drill_set.toxics(drills)
+    chosen = experiment.chosen(preset)
+    return replace(experiment, cases=tuple(resolved(case) if case in chosen else case for case in experiment.cases))
 
 
 def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> None:
@@ -96,21 +102,6 @@ def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> 
                 "engines that support at least one of the cases",
                 f"./lab run {experiment.name}{others}{experiment.only.options}" if able else "./lab list engines",
             )
-
-
-def _run(asked: RunRequest, engines: list[str], tell: Tell, world: World) -> tuple[Path, ExperimentSummary]:
-    experiment, preset = asked.experiment, asked.experiment.preset(asked.preset)
-    together = [
-        [lab for engine in part for lab in experiment.labs(preset, engine)] for part in experiment.together(engines)
-    ]
-    world.make_ready(together, tell, asked.command, _toxics(experiment, preset, engines))
-    journal = Journal(experiment.name)
-    started = Run(experiment, preset, engines, asked.seed, journal, world, tell, noise=asked.noise, keep=asked.keep)
-    return _reported(
-        journal,
-        started.run,
-        lambda: _of_experiment(experiment, journal.folder, journal.record),
-    )
 
 
 def drill(

@@ -1,8 +1,8 @@
 """Which claims a run is expected to decide."""
 
 from replication_lab import experiments
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case
 from replication_lab.world import catalogue
 
 

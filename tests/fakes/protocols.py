@@ -4,7 +4,7 @@ If a real method that a fake has is renamed, or takes or returns something else,
 tests/unit/test_fakes.py finds what a fake has of the real thing and no protocol names.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from replication_lab.model.drill.evidence import Evidence, Looked
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.lab.toxic import ToxicBody
+from replication_lab.model.lab.toxic import Toxic, ToxicBody
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner.rounds import World
@@ -183,7 +183,7 @@ class LikeWorld(Protocol[LabT]):
         together: Sequence[Sequence[LabSpec]],
         tell: Tell,
         command: str,
-        toxics: Collection[tuple[str, str]] = ...,
+        toxics: Iterable[tuple[str, Toxic]] = ...,
         /,
     ) -> None: ...
     def lab(self, spec: LabSpec, /) -> AbstractContextManager[LabT]: ...

@@ -6,7 +6,7 @@ The model knows what the experiments ask of a lab and nothing else, so it grows 
 row at the same time the later one loses.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +15,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.evidence import Evidence, Looked, View
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.topology import Topology
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.world import catalogue
 
@@ -88,7 +89,7 @@ class FakeWorld:
         together: Iterable[Iterable[LabSpec]],
         tell: Callable[[str], None],
         command: str,
-        toxics: Collection[tuple[str, str]] = (),
+        toxics: Iterable[tuple[str, Toxic]] = (),
     ) -> None:
         for spec in [spec for part in together for spec in part]:
             catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import EngineSession
 from replication_lab.workloads.sequential_inserts import SequentialInserts
@@ -55,7 +56,8 @@ def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Seq
         data=type(experiment.data)(),
         workload=lambda *_: Sabotaged(load, act),
     )
-    run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
+    request = RunRequest(small, ["mariadb"], preset.name, 7)
+    run = Run(request, Journal("sabotage", runs=folder), tell=lambda line: None)
     run.journal.write(run.opening())
     session = EngineSession(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
     session.open()

@@ -9,6 +9,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
+from replication_lab.world import catalogue
 from replication_lab.world.docker.service import Node
 from replication_lab.world.packets.link import RunningLink
 
@@ -23,7 +24,7 @@ SEED = 7
 def cluster(cluster, make_whole):
     """Yield the three nodes 85 ms apart, broken and repaired by one test after another."""
     make_whole(cluster)
-    up.prove(cluster, cluster.topology.toxics, print)
+    up.prove(cluster, catalogue.toxics_on(cluster.topology.toxics), print)
     yield cluster
     make_whole(cluster)
 

@@ -26,7 +26,7 @@ def started(docker):
     images.ensure(up.image_names(ENGINE, topology=topology))
     lab = project.start(LabRequest(topology, ENGINE, f"test-{secrets.token_hex(4)}"))
     try:
-        proofs = up.prove(lab, topology.toxics)
+        proofs = up.prove(lab, catalogue.toxics_on(topology.toxics))
         kind.Group(lab).writer().execute("CREATE TABLE lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY)")
         yield lab, proofs
     finally:
@@ -109,7 +109,7 @@ def test_a_commit_that_waits_for_nobody_is_noticed(group):
     for link in group.topology.links:
         clear(group.link(link.name))
     # A second, because a commit may take as long as the topology's round trip on a starved machine.
-    found = kind.Group(group).prove(dict.fromkeys(group.topology.toxics, "1000ms"))
+    found = kind.Group(group).prove(dict.fromkeys(group.topology.toxics, catalogue.toxic("1000ms")))
 
     assert [True, False, True] == [proof.ok for proof in found]
 

@@ -9,6 +9,7 @@ from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner import drill_set
@@ -57,14 +58,9 @@ def doubts(lab, tmp_path, monkeypatch):
 
     def measured(experiment, case):
         known = experiments.load(experiment)
-        run = Run(
-            known,
-            Preset("sabotage", 2, 2, SIZES[experiment], cases=(case,)),
-            ["mariadb"],
-            7,
-            Journal("sabotage", runs=tmp_path),
-            tell=lambda line: None,
-        )
+        small = replace(known, presets={"sabotage": Preset("sabotage", 2, 2, SIZES[experiment], cases=(case,))})
+        request = RunRequest(small, ["mariadb"], "sabotage", 7)
+        run = Run(request, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
         run.journal.write(run.opening())
         session = EngineSession(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
         session.open()

@@ -1,12 +1,14 @@
 """A temporary table that is not where it should be is noticed on real servers, whatever their settings say."""
 
 import secrets
+from dataclasses import replace
 
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import EngineSession
@@ -36,8 +38,9 @@ def doubts(lab, tmp_path):
     """Return the doubts about one measurement, as one text."""
 
     def measured():
-        preset = Preset("sabotage", 2, 2, SIZES)
-        run = Run(KNOWN, preset, [lab.engine], 7, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
+        small = replace(KNOWN, presets={"sabotage": Preset("sabotage", 2, 2, SIZES)})
+        request = RunRequest(small, [lab.engine], "sabotage", 7)
+        run = Run(request, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
         run.journal.write(run.opening())
         session = EngineSession(run, {LabSpec(lab.topology.name, lab.engine): lab}, lab.engine)
         return "; ".join(session._measure(KNOWN.case(CASES[lab.engine]), 1).reasons_to_doubt)

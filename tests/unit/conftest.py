@@ -16,11 +16,12 @@ from replication_lab import runs as running
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import WAIT
 from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab import toxic
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.probes import round_trip
 from replication_lab.report import summarise
-from replication_lab.runner.asked_drills import with_results
+from replication_lab.runner.asked_drills import planned, with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
 from replication_lab.world.docker import compose_version, machine, own_engine
@@ -158,7 +159,8 @@ def ran(fake_world, runs):
     def run(experiment, engines=("mariadb",), preset="quick", seed=7, noise=WAIT, tell=lambda _line: None, **troubles):
         world = fake_world(**troubles)
         book = journal.Journal(experiment.name, runs=runs)
-        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, tell, noise).run()
+        drills = {engine: planned(experiment, engine) for engine in engines}
+        Run(RunRequest(experiment, list(engines), preset, seed, noise), book, world, tell, drills).run()
         return summarise(experiment, with_results(book.folder, book.record)), book.record, world
 
     return run

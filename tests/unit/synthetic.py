@@ -5,8 +5,9 @@ from random import Random
 from replication_lab.model.core.event import End, LabCameUp
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 from replication_lab.model.record.measurement import Measurement, SeenToxic, Spread

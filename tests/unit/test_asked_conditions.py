@@ -72,6 +72,8 @@ def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, mo
     let_the_server_answer(monkeypatch, SemiSync, status="status")
     asked = Question(topologies=["semisync"], drill="lose-source", settings={"wait_point": "AFTER_SYNC"})
     drill = asked_drills.planned(experiments.asked(asked), "mariadb")[0].drill
-    held = asked_drills.Held(HeldLab(running, semisync), drill, {"source-replica": toxic}, lambda _nodes: [])
+    held = asked_drills.Held(
+        HeldLab(running, semisync), drill, {"source-replica": catalogue.toxic(toxic)}, lambda _nodes: []
+    )
 
     assert [proof.what for proof in held.proofs(["source", "replica"]) if not proof.ok] == wrong

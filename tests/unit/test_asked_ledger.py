@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 from replication_lab import experiments
-from replication_lab.experiments.question import state
+from replication_lab.experiments.question import experiment as answering
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.drill.history import Outcome, parse
 from replication_lab.model.question.question import Question
@@ -91,9 +91,9 @@ def test_a_ledger_of_anything_else_is_refused(change, said, refused):
 def test_the_users_tables_are_made_before_a_drill(monkeypatch):
     """On the node that accepts writes; without a ledger nothing of the user's is needed."""
     made = []
-    monkeypatch.setattr(state, "make_tables", lambda asked, writer: made.append((asked.ledger, writer)))
-    monkeypatch.setattr(state, "put", lambda *_: type("Kept", (), {"proofs_of": None}))
-    monkeypatch.setattr(state.replication, "of", lambda _lab: type("Kind", (), {"writer": lambda _: "source"})())
+    monkeypatch.setattr(answering, "make_tables", lambda asked, writer: made.append((asked.ledger, writer)))
+    monkeypatch.setattr(answering, "put", lambda *_: type("Kept", (), {"proofs": None}))
+    monkeypatch.setattr(answering.replication, "of", lambda _lab: type("Kind", (), {"writer": lambda _: "source"})())
     for asked in (question(), question(ledger=False)):
         experiment = experiments.asked(asked)
         experiment.hold(None, experiment.cases[0])

@@ -39,9 +39,8 @@ def test_every_experiment_fits_what_there_is(name):
     for case in experiment.cases:
         assert case.needs <= {feature for engine in catalogue.engines().values() for feature in engine.features}
         topology = catalogue.topology(experiment.lab_of(case).topology)
-        for link, toxic in case.settings.get("toxics", {}).items():
+        for link in case.toxics:
             topology.link(link)
-            catalogue.toxic(toxic)
 
 
 @pytest.mark.parametrize("topology", catalogue.topologies())

@@ -3,8 +3,9 @@
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Expected, Verdict
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
 from replication_lab.model.experiment.judgement import NotJudged
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import Total, throughput

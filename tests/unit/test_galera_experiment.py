@@ -8,6 +8,7 @@ from replication_lab import experiments
 from replication_lab.experiments._galera_cases import CLIENTS, THREE, TWO
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.journal import Journal
@@ -76,7 +77,7 @@ def in_model():
         world, book = FakeWorld(), Pages()
         patch.setattr(clock, "timer", world.clock.timer)
         patch.setattr(at_once, "of_each", world.clock.of_each)
-        Run(LAWFUL, SMALL, ["mariadb"], 7, book, world, lambda _line: None).run()
+        Run(RunRequest(LAWFUL, ["mariadb"], "brief", 7), book, world, lambda _line: None).run()
         yield summarise(LAWFUL, book.record), book.record, world
 
 
@@ -165,7 +166,7 @@ def test_both_systems_have_as_many_copies():
         assert {len(catalogue.topology(system.topology).nodes) for system in systems.values()} == {copies}
     for case in KNOWN.cases:
         links = [link.name for link in catalogue.topology(KNOWN.lab_of(case).topology).links]
-        assert case.settings["toxics"] in ({}, dict.fromkeys(links, "wan-85ms"))
+        assert case.toxics in ({}, dict.fromkeys(links, catalogue.toxic("wan-85ms")))
 
 
 def test_an_engine_without_galera_is_refused(fake_world, refused):

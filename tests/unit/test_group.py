@@ -6,6 +6,7 @@ import pytest
 import yaml
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.case import Case
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
 from replication_lab.replication.role_changes import NodeState
@@ -211,11 +212,12 @@ def test_how_a_node_came_back_is_read_from_its_log(log, found):
 
 def test_a_commit_waits_for_the_nearer_of_two_peers():
     """With one peer at 10 ms and one at 85 ms the group goes on at 10 ms: two of three are a majority."""
-    toxics = {"node1-node2": "wan-85ms", "node1-node3": "metro-10ms", "node2-node1": "wan-85ms"}
+    names = {"node1-node2": "wan-85ms", "node1-node3": "metro-10ms", "node2-node1": "wan-85ms"}
+    toxics = catalogue.toxics_on(names)
 
     assert 10 == kind().majority_trip("node1", toxics)
     # A commit that waited for a jittered link may have waited for its shortest round trip.
-    assert 8 == kind().majority_trip("node1", {**toxics, "node1-node3": "14ms±6ms"})
+    assert 8 == kind().majority_trip("node1", {**toxics, "node1-node3": catalogue.toxic("14ms±6ms")})
 
 
 def commits(monkeypatch, milliseconds):
@@ -223,7 +225,7 @@ def commits(monkeypatch, milliseconds):
     monkeypatch.setattr(CommitLatency, "commits", lambda _, count: [milliseconds] * count)
 
 
-WAN = {f"{one}-{other}": "wan-85ms" for one in NODES for other in NODES if one != other}
+WAN = {f"{one}-{other}": catalogue.toxic("wan-85ms") for one in NODES for other in NODES if one != other}
 
 
 def proofs(monkeypatch, milliseconds=175.0, **servers):
@@ -273,7 +275,7 @@ def proofs_of_a_load(monkeypatch, meanwhile=lambda servers: None, fastest=12.0):
     commits(monkeypatch, 12.0)
     monkeypatch.setattr(group.clock, "wait_until", lambda *_arguments, **_options: None)
     servers = {name: Rows(name) for name in NODES}
-    with kind(**servers).arranged({"toxics": dict.fromkeys(WAN, "metro-10ms")}) as watch:
+    with kind(**servers).arranged(Case("far", toxics=dict.fromkeys(WAN, catalogue.toxic("metro-10ms")))) as watch:
         meanwhile(servers)
         return [proof.ok for proof in watch.proofs(5, fastest)]
 

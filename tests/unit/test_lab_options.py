@@ -7,7 +7,7 @@ from replication_lab.lab import start_options
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.option_file import Option, StartOptions
-from replication_lab.model.question.lab_options import by_node, options_by_node
+from replication_lab.model.question.server_options import options_by_node, server_options
 from replication_lab.world import catalogue, lab_state
 from replication_lab.world.lab_state import LabState
 
@@ -22,7 +22,10 @@ def test_a_nodes_own_value_goes_before_that_of_all():
     """In whichever order they are given."""
     asked = {"replica.sync_binlog": "0", "sync_binlog": "100"}
 
-    assert by_node(asked, NODES) == {("source", "sync_binlog"): "100", ("replica", "sync_binlog"): "0"}
+    assert server_options(asked, []).on(NODES).variables == {
+        ("source", "sync_binlog"): "100",
+        ("replica", "sync_binlog"): "0",
+    }
 
 
 def test_options_are_those_of_each_node_that_has_any():

@@ -191,7 +191,7 @@ def test_the_conditions_of_a_drills_faults_are_known_before_it_starts():
         for each in ({"toxic": "loss=2%"}, {"condition": "none"}, {"ms": 1})
     ]
 
-    assert drill_set.toxics([SimpleNamespace(fault_specs=specs)]) == {("a-b", "loss=2%")}
+    assert drill_set.toxics([SimpleNamespace(fault_specs=specs)]) == [("a-b", catalogue.toxic("loss=2%"))]
 
 
 # --- a link -----------------------------------------------------------------------------------------------------------

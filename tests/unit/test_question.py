@@ -11,6 +11,7 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.question.asked_claim import parse_claim
 from replication_lab.model.question.question import Question
 from replication_lab.report import terminal
+from replication_lab.world import catalogue
 from rich.console import Console
 
 from tests.fakes.server import FakeServer
@@ -57,9 +58,9 @@ def test_each_case_has_what_it_was_asked_for():
     asked = question({"rtt": ["0", "40ms"]}, settings={"source.sync_binlog": "0", "replication": "async"})
     near, far = experiments.asked(asked).cases
 
-    assert (near.settings["toxics"], far.settings["toxics"]) == ({}, {"source-replica": "40ms"})
-    assert far.settings["variables"] == {"source.sync_binlog": "0"}
-    assert far.settings["replication"] == "async"
+    assert (near.toxics, far.toxics) == ({}, {"source-replica": catalogue.toxic("40ms")})
+    assert far.state.servers.variables == {("source", "sync_binlog"): "0"}
+    assert far.state.replication == "async"
 
 
 @pytest.mark.parametrize(

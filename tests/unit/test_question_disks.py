@@ -61,7 +61,7 @@ def test_disks_are_no_variables_of_a_server():
     """No server gets a statement SET GLOBAL disk."""
     found = experiments.asked(question(settings={"source.disk": "ssd", "sync_binlog": "1"}))
 
-    assert found.cases[0].settings["variables"] == {"sync_binlog": "1"}
+    assert found.cases[0].state.servers.variables == {("", "sync_binlog"): "1"}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from replication_lab import cli, experiments
 from replication_lab.cli.ask import _load
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.load import SYSBENCH, statements_of
+from replication_lab.model.question.load import SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import Letters, Numbers, transactions
 from replication_lab.model.question.sql_text import statements
+from replication_lab.model.question.validation import statements_of
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.given_texts import read

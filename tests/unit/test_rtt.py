@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.record.record import Record, encode
@@ -26,6 +27,7 @@ ACROSS_A_WAN = [name for name in experiments.names() if experiments.load(name).a
 
 def texts(experiment: Experiment) -> list[str]:
     """Return everything that names a distance to a reader."""
+    toxics = [str([toxic.name for toxic in case.toxics.values()]) for case in experiment.cases]
     cases = [text for case in experiment.cases for text in (case.name, case.about, str(case.settings))]
     claims = [text for claim in experiment.claims for text in (claim.id, claim.sentence, claim.relation.text)]
     presets = [name for preset in experiment.presets.values() for name in preset.cases]
@@ -34,7 +36,7 @@ def texts(experiment: Experiment) -> list[str]:
         for curves in experiment.curves
         for text in (curves.title, *(panel.title for panel in curves.panels), *curves.cases)
     ]
-    return [experiment.question, *cases, *claims, *presets, *curves]
+    return [experiment.question, *toxics, *cases, *claims, *presets, *curves]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -107,11 +109,7 @@ def test_nothing_of_the_published_distance_is_left(name, text):
     assert [each for each in texts(changed) if "85" in each] == []
     assert sum(f"{trip}ms" in each for each in texts(changed)) == sum("85ms" in each for each in texts(published))
     assert len(changed.cases) == len(published.cases) and len(changed.claims) == len(published.claims)
-    assert {
-        catalogue.toxic(toxic).round_trip_ms
-        for case in changed.cases
-        for toxic in case.settings.get("toxics", {}).values()
-    } <= {0, trip}
+    assert {toxic.round_trip_ms for case in changed.cases for toxic in case.toxics.values()} <= {0, trip}
     assert changed.conditions == {"rtt": f"{trip}ms"}
 
 

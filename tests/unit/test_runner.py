@@ -11,8 +11,9 @@ from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.published import Data, KnownVerdict
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.experiment.run_request import RunRequest

@@ -28,7 +28,7 @@ def proved(fake_world, monkeypatch, engine="mariadb", wait_point="AFTER_SYNC", m
         return [ms] * count
 
     monkeypatch.setattr(CommitLatency, "commits_at_once", commits)
-    _, waits, _ = replication.of(lab).prove({"source-replica": "wan-85ms"})
+    _, waits, _ = replication.of(lab).prove({"source-replica": catalogue.toxic("wan-85ms")})
     return waits
 
 

@@ -3,9 +3,11 @@
 import pytest
 from msgspec import structs
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.experiment.experiment import Case, Preset
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.record.measurement import SeenToxic, Spread
 from replication_lab.runner.session import all_at_once, trips
+from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink
 from tests.unit.synthetic_runs import tiny
@@ -107,8 +109,9 @@ def test_a_calibration_does_not_chase_a_busy_machine(ran):
 @pytest.mark.parametrize(("written", "called"), [("0.04s", "40ms"), ("40ms+-16ms", "40ms±16ms")])
 def test_a_case_may_spell_its_condition_in_any_way(ran, written, called):
     """It is calibrated, followed and recorded by its shortest spelling."""
-    far = {"replication": "semisync", "wait_point": "AFTER_COMMIT", "toxics": {"source-replica": written}}
-    _, record, _ = ran(tiny(cases=[Case("written", "a condition by number", far)]))
+    far = {"replication": "semisync", "wait_point": "AFTER_COMMIT"}
+    toxics = {"source-replica": catalogue.toxic(written)}
+    _, record, _ = ran(tiny(cases=[Case("written", "a condition by number", far, toxics=toxics)]))
     faults = [fault for m in record.measurements if m.case == "written" for fault in m.faults]
 
     assert {(fault.toxic, fault.asked) for fault in faults} == {(called, 40)}

@@ -12,7 +12,7 @@ import msgspec
 from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import SETTING, of_nodes, pairs
+from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
     as_json,
     keep_failed,
@@ -29,10 +29,9 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import lab_text, server_text
-from replication_lab.model.question.disks import DISK, STORAGE
-from replication_lab.model.question.files import CNF
 from replication_lab.model.question.load import INSERTS
-from replication_lab.model.question.question import ENGINE, NAME, Question
+from replication_lab.model.question.question import NAME, Question
+from replication_lab.model.question.setting import ENGINE
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
@@ -229,12 +228,10 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
             raise LabError(f"{option} and --vary engine=… both name engines", "one of the two", f"leave out {option}")
     if asked["load_command"] is not None and asked["workload"] is not None:
         raise LabError("--workload and --load-command both name a load", "one of the two", "leave out --workload")
-    of_options = [short, *(of_nodes(f"--{name}", name, asked[name]) for name in (CNF, STORAGE, DISK))]
-    settings = files.once(pairs("--set", asked["settings"]), *of_options)
     return Question(
         topologies=topologies,
         vary={name: files.named(name, values, cnf) for name, values in vary.items()},
-        settings={name: files.named(name, [value], cnf)[0] for name, value in settings.items()},
+        settings=files.settings_of(asked, cnf, short),
         baseline={
             name: files.named(name, [value], cnf)[0] for name, value in pairs("--baseline", asked["baseline"]).items()
         },

@@ -1,7 +1,7 @@
 """The command for experiments."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import named, of_nodes, once, pairs
+from replication_lab.cli.files import settings_of
 from replication_lab.cli.options import (
     as_json,
     keep_failed,
@@ -24,15 +24,13 @@ from replication_lab.cli.options import (
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import server_text
-from replication_lab.model.question.disks import DISK, STORAGE
-from replication_lab.model.question.files import CNF
 from replication_lab.model.question.question import NAME
+from replication_lab.model.question.setting import CNF, DISK, STORAGE
 from replication_lab.model.record.against import GIT, Against
 from replication_lab.model.record.only import Only
-from replication_lab.world import catalogue, given_texts, places
+from replication_lab.world import given_texts, places
 
 DECIDED_BY_A_FILE = (
     *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
@@ -142,65 +140,65 @@ def run(
 
     Example: lab run semisync_wan --claim async-costs-little --rounds 5
     """
+    cases, claims = ([*dict.fromkeys(options[each])] for each in ("cases", "claims"))
+    only = Only(rounds=options["rounds"], cases=cases, claims=claims)
+    cnf: dict[str, GivenFile] = {}
+    settings = settings_of(options, cnf)
+    against = _against(options["against"], options["margin"])
     if question := experiments.question_file(experiment):
         _refuse_for_a_question()
         found, preset = experiments.from_file(question), NAME
     else:
-        found, preset = _chosen(experiment, options), options["preset"]
-    engines = _servers(engine, image, lambda: runs.available(found))
-    if found.against and found.against.server:
-        engines = [found.against.server, *(engines or found.default_engines)]
-        _refuse_the_same(engines)
+        _refuse_a_margin_alone(experiment, against)
+        found, preset = experiments.load(experiment, options["rtt"]), options["preset"]
+        found = experiments.chosen(found, preset, settings, only, against, list(cnf.values()))
+    engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
+    if against:
+        _refuse_the_same(against.server, engines or found.default_engines)
     folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
 
 
-def _refuse_the_same(engines: Sequence[str]) -> None:
-    if engines[0] in engines[1:]:
+def _refuse_the_same(against: str, engines: Sequence[str]) -> None:
+    if against in engines:
         raise LabError(
-            f"--against {engines[0]} compares {engines[0]} with itself",
+            f"--against {against} compares {against} with itself",
             "two servers",
             "./lab run EXPERIMENT --engine mariadb --against mariadb-10.11",
         )
 
 
-def _servers(engine: str | None, image: Sequence[str], available: Callable[[], list[str]]) -> list[str]:
+def _servers(engine: str | None, image: Sequence[str]) -> list[str]:
     """Return the servers to measure; empty for the experiment's own."""
     if image:
         if engine and ("," in engine or engine == "all"):
             raise LabError(f"--image with --engine {engine}", "one engine: that of the image", f"--image {image[0]}")
         return [server_text(engine or "", each) for each in image]
-    return available() if engine == "all" else engine.split(",") if engine else []
+    return engine.split(",") if engine else []
 
 
-def _chosen(name: str, options: dict[str, Any]) -> Experiment:
-    cases, claims = ([*dict.fromkeys(options[each])] for each in ("cases", "claims"))
-    only = Only(rounds=options["rounds"], cases=cases, claims=claims)
-    cnf: dict[str, GivenFile] = {}
-    of_options = (of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK))
-    given = once(pairs("--set", options["settings"]), *of_options)
-    asked = {setting: named(setting, [value], cnf)[0] for setting, value in given.items()}
-    found = experiments.load(name, options["rtt"])
-    against = _against(found, options["against"], options["margin"])
-    return experiments.chosen(found, options["preset"], asked, only, against, list(cnf.values()))
+def _refuse_a_margin_alone(experiment: str, against: Against | None) -> None:
+    context = click.get_current_context()
+    if not against and context.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
+        margin = context.params["margin"]
+        raise LabError(
+            f"--margin {margin} without --against",
+            "a server to compare with",
+            f"./lab run {experiment} --against mariadb-10.11 --margin {margin}",
+        )
 
 
-def _against(found: Experiment, against: str | None, margin: str) -> Against | None:
+def _against(against: str | None, margin: str) -> Against | None:
+    """Return what to compare with, whose commit may be any revision."""
     if not against:
-        if click.get_current_context().get_parameter_source("margin") is ParameterSource.COMMANDLINE:
-            raise LabError(
-                f"--margin {margin} without --against",
-                "a server to compare with",
-                f"./lab run {found.name} --against mariadb-10.11 --margin {margin}",
-            )
         return None
     share = percentage(margin, "--margin")
     if against.endswith(".cnf"):
         return Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
     if against.startswith(GIT):
-        return Against(commit=catalogue.commit(against.removeprefix(GIT), found.topology), margin=share)
+        return Against(commit=against.removeprefix(GIT), margin=share)
     return Against(server=against, margin=share)
 
 

@@ -1,10 +1,12 @@
 """Files that the user names, and options of the form NAME=VALUE."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.files import CNF, NONE, is_cnf
+from replication_lab.model.question.setting import CNF, DISK, NONE, STORAGE, setting
 from replication_lab.world import given_texts
 
 SETTING = "NAME=VALUE"
@@ -22,12 +24,12 @@ def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> dict[str, str]:
-    """Return the settings of an option's [NODE=]VALUE texts: {SETTING: VALUE} or {NODE.SETTING: VALUE}."""
+def _of_nodes(option: str, what: str, given: tuple[str, ...]) -> dict[str, str]:
+    """Return the settings of an option's [NODE=]VALUE texts: {WHAT: VALUE} or {NODE.WHAT: VALUE}."""
     found: dict[str, str] = {}
     for text in given:
         node, _, value = text.rpartition("=")
-        name = f"{node}.{setting}" if node else setting
+        name = f"{node}.{what}" if node else what
         if not value or name in found:
             raise LabError(
                 f"{option} {text!r} names {'a node twice' if value else 'no value'}",
@@ -37,7 +39,14 @@ def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> dict[str, str
     return found
 
 
-def once(*parts: dict[str, str]) -> dict[str, str]:
+def settings_of(options: Mapping[str, Any], cnf: dict[str, GivenFile], *short: dict[str, str]) -> dict[str, str]:
+    """Return the settings of --set, of the options of nodes, and of options in `short`; add my.cnf files to `cnf`."""
+    of_nodes = [_of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK)]
+    found = _once(pairs("--set", options["settings"]), *short, *of_nodes)
+    return {name: named(name, [value], cnf)[0] for name, value in found.items()}
+
+
+def _once(*parts: dict[str, str]) -> dict[str, str]:
     """Return all settings of these parts. Raise LabError for one that several options give."""
     found: dict[str, str] = {}
     for part in parts:
@@ -52,12 +61,12 @@ def once(*parts: dict[str, str]) -> dict[str, str]:
 
 def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
     """Return the files of [NODE=]FILE texts, by setting."""
-    return {setting: given_texts.read(Path(path)) for setting, path in of_nodes("--cnf", CNF, given).items()}
+    return {name: given_texts.read(Path(path)) for name, path in _of_nodes("--cnf", CNF, given).items()}
 
 
-def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
+def named(name: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
     """Return a setting's values, with the name of each file instead of its path; add the files to `read_before`."""
-    return [_name(value, read_before) if is_cnf(setting) else value for value in values]
+    return [_name(value, read_before) if setting(name).is_file else value for value in values]
 
 
 def _name(path: str, read_before: dict[str, GivenFile]) -> str:

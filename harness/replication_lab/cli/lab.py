@@ -21,7 +21,7 @@ from replication_lab.lab.connections import variables
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_links
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.question.lab_options import options_by_node
+from replication_lab.model.question.server_options import options_by_node
 from replication_lab.world import catalogue, given_texts, installing
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project

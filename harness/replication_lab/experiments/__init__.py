@@ -5,8 +5,8 @@ A file whose name begins with "_" is a part of experiments. `question/` makes an
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -14,7 +14,8 @@ from replication_lab.experiments import _own_module as own_module
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.question.question import RTT, Question, Values
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.setting import RTT, Values
 from replication_lab.model.record.against import Against
 from replication_lab.model.record.only import Only
 from replication_lab.model.record.record import Record
@@ -68,7 +69,10 @@ def _loaded(name: str) -> Experiment:
 
 def asked(question: Question) -> Experiment:
     """Return the experiment that answers a user's question."""
-    return importlib.import_module("replication_lab.experiments.question.experiment").experiment_of(question)
+    # Its imports set servers' variables, which a list of names does not need; the same holds below.
+    from replication_lab.experiments.question.experiment import experiment_of
+
+    return experiment_of(question)
 
 
 def from_file(path: str | Path) -> Experiment:
@@ -99,9 +103,12 @@ def of(record: Record) -> Experiment:
     """Return the experiment that a record is of: one of this folder, or the user's question that the record holds."""
     if record.run.question is not None:
         return asked(record.run.question)
+    from replication_lab.experiments import _options
+
     conditions = dict(record.run.conditions)
     found = load(record.run.experiment, conditions.pop(RTT, ""))
-    return _changing().as_recorded(found, conditions, record.run.cnf, record.run.only, record.run.against)
+    changed = _options.changed(found, conditions, record.run.cnf, record.run.against)
+    return replace(changed, only=record.run.only)
 
 
 def chosen(
@@ -112,13 +119,14 @@ def chosen(
     against: Against | None = None,
     cnf: Sequence[GivenFile] = (),
 ) -> Experiment:
-    """Return an experiment as the options of `lab run` change it. Raise LabError for what it does not have."""
-    experiment = _changing().with_settings(found, preset, settings, cnf) if settings else found
-    if against:
-        experiment = _changing().compared(experiment, against)
-    return _changing().restricted(experiment, preset, only)
+    """Return an experiment as the options of `lab run` change it. Raise LabError for what it does not have.
 
+    The commit of `against` may be any revision.
+    """
+    from replication_lab.experiments import _options
 
-def _changing() -> Any:
-    """Return the module; importing it reads what sets a server's variables, which a list of names does not need."""
-    return importlib.import_module("replication_lab.experiments._options")
+    if against and against.commit:
+        against = msgspec.structs.replace(against, commit=catalogue.commit(against.commit, found.topology))
+    if settings:
+        _options.refuse_bad_settings(found, preset, settings, cnf)
+    return _options.restricted(_options.changed(found, settings, cnf, against), preset, only)

@@ -5,16 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from replication_lab.experiments.question.topologies import refuse_a_file_for_machines
-from replication_lab.experiments.question.variables import ServerSettings
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.model.lab.option_file import options_of
-from replication_lab.model.question.files import CNF
+from replication_lab.model.question.setting import CNF, setting
 from replication_lab.model.record.against import GIT, Against
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.docker.lab import Lab
@@ -117,7 +117,7 @@ def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:
     lab = experiment.lab_of(case)
     if asked.cnf:
         options_of(asked.cnf)
-        refuse_a_file_for_machines(CNF, catalogue.topology(lab.topology))
+        refuse_a_file_for_machines(setting(CNF), catalogue.topology(lab.topology))
         lab = replace(lab, cnf=asked.cnf)
     else:
         lab = replace(lab, topology=f"{lab.topology}{revisions.SEPARATOR}{asked.commit}")
@@ -149,5 +149,5 @@ class _Started:
     def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
         file = case.lab.cnf if case.lab else None
         with self.experiment.arrange(lab, case) as watch:
-            kept = ServerSettings(lab, [], start_options.on_every_node(lab, file)) if file else None
-            yield AlsoProves(watch, kept.proofs) if kept else watch
+            options = start_options.on_every_node(lab, file) if file else {}
+            yield AlsoProves(watch, lambda: start_options.proofs(lab, options))

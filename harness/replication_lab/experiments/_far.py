@@ -4,16 +4,18 @@ from dataclasses import dataclass
 
 from replication_lab.faults.toxic_calibration import SHORT_MS
 from replication_lab.faults.toxic_watch import PROXY_MS
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.world import catalogue
 
 PUBLISHED_MS = 85
 
 
 @dataclass(frozen=True)
 class Far:
-    """A round trip in ms, and the toxic or condition that makes it on a link."""
+    """A round trip in ms, and the toxic that makes it on a link."""
 
     ms: int
-    toxic: str
+    toxic: Toxic
 
     @property
     def name(self) -> str:
@@ -34,9 +36,9 @@ class Far:
         return round(seconds * self.ms / PUBLISHED_MS, 1) if self.ms > PUBLISHED_MS else seconds
 
 
-PUBLISHED = Far(PUBLISHED_MS, "wan-85ms")
+PUBLISHED = Far(PUBLISHED_MS, catalogue.toxic("wan-85ms"))
 
 
 def far(milliseconds: int) -> Far:
     """Return another distance than the published one."""
-    return Far(milliseconds, f"{milliseconds}ms")
+    return Far(milliseconds, catalogue.toxic(f"{milliseconds}ms"))

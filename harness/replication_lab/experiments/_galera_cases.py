@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from replication_lab.experiments._far import Far
-from replication_lab.model.experiment.experiment import Case
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.world import catalogue
 
@@ -60,9 +60,10 @@ def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings
     return Case(
         name,
         f"{chosen.about}, {distances(wan)[distance]}, {what}",
-        {"system": system, "toxics": toxics, **settings},
+        {"system": system, **settings},
         frozenset(needs),
         LabSpec(chosen.topology),
+        toxics=toxics,
     )
 
 

@@ -1,22 +1,22 @@
 """What the options of `lab run` change: settings of the servers, and which cases and claims there are."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from replication_lab.experiments._against import compared, twins_of
 from replication_lab.experiments.question.disks import on_disks, storage_of
 from replication_lab.experiments.question.topologies import nodes_with_servers, refuse_a_file_for_machines
-from replication_lab.experiments.question.variables import server_settings
+from replication_lab.experiments.question.variables import server_settings, with_servers
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import FEWEST_OF_A_MEAN
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
-from replication_lab.model.experiment.measuring import AlsoProves, Watch
-from replication_lab.model.question.disks import is_of_disks
-from replication_lab.model.question.files import files_of, is_cnf, refuse_bad_files
-from replication_lab.model.question.question import OWN, Values, on_which_node, refuse_bad_setting
+from replication_lab.model.question.server_options import ServerOptions, server_options
+from replication_lab.model.question.setting import Values, setting
+from replication_lab.model.question.validation import refuse_bad_files, refuse_bad_setting
 from replication_lab.model.record.against import Against
 from replication_lab.model.record.only import Only
 from replication_lab.world import catalogue
@@ -89,59 +89,70 @@ def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
             )
 
 
-def with_settings(
+def refuse_bad_settings(
     experiment: Experiment[Lab], preset: str, settings: Values, cnf: Sequence[GivenFile] = ()
-) -> Experiment[Lab]:
-    """Return the experiment with these settings in every case. Raise LabError for an impossible one."""
+) -> None:
+    """Raise LabError for settings that the cases of a preset cannot have."""
     cases = experiment.chosen(experiment.preset(preset))
     topologies = [
         catalogue.topology(name) for name in dict.fromkeys(experiment.lab_of(case).topology for case in cases)
     ]
     refuse_bad_files({name: [value] for name, value in settings.items()}, cnf)
     for name, value in settings.items():
-        if name in OWN and not _is_of_nodes(name):
+        asked = setting(name)
+        if asked.is_of_case:
             raise LabError(
                 f"--set {name}={value}: {name} is not a server variable",
                 f"a server variable, because the cases of {experiment.name} set {name} themselves",
                 f"./lab run {experiment.name} --set sync_binlog=1",
             )
-        if not _is_of_nodes(name):
+        if asked.is_variable:
             refuse_bad_setting(name, [value])
-        node, _ = on_which_node(name)
         for topology in topologies:
-            refuse_a_file_for_machines(name, topology)
+            refuse_a_file_for_machines(asked, topology)
             nodes = nodes_with_servers(topology)
-            if node and node not in nodes:
-                raise unknown_name(f"node with a server of {topology.name}", node, nodes, "./lab list topologies")
-    return as_recorded(experiment, settings, cnf, Only())
+            if asked.node and asked.node not in nodes:
+                raise unknown_name(f"node with a server of {topology.name}", asked.node, nodes, "./lab list topologies")
 
 
-def _is_of_nodes(name: str) -> bool:
-    return is_cnf(name) or is_of_disks(name)
-
-
-def as_recorded(
-    experiment: Experiment[Lab],
-    settings: Values,
-    cnf: Sequence[GivenFile],
-    only: Only,
-    against: Against | None = None,
+def changed(
+    experiment: Experiment[Lab], settings: Values, cnf: Sequence[GivenFile], against: Against | None
 ) -> Experiment[Lab]:
-    """Return the experiment of a record: with its settings, its part, and the server that it is compared with."""
-    found = replace(compared(experiment, against) if against else experiment, only=only)
-    if not settings:
-        return found
-    disks = {name: value for name, value in settings.items() if is_of_disks(name)}
-    variables = {name: value for name, value in settings.items() if not _is_of_nodes(name)}
-    acting = _Setting(experiment, variables, files_of(settings, cnf))
-    changed = replace(found.with_conditions(settings), cnf=tuple(cnf), prepare=acting.prepare, arrange=acting.arrange)
-    return _with_disks(changed, disks) if disks else changed
+    """Return the experiment with these settings in every case, and with what it is compared with."""
+    found = _with_settings(experiment, settings, cnf) if settings else experiment
+    return compared(found, against) if against else found
 
 
-def _with_disks(experiment: Experiment[Lab], disks: Values) -> Experiment[Lab]:
-    """Return the experiment with each case's lab on these disks, whose limits are proved over each load."""
-    cases = tuple(replace(case, lab=_on_disks(experiment, case, disks)) for case in experiment.cases)
-    return replace(experiment, cases=cases, arrange=on_disks(experiment.arrange))
+def _with_settings(experiment: Experiment[Lab], settings: Values, cnf: Sequence[GivenFile]) -> Experiment[Lab]:
+    servers = server_options(settings, cnf)
+    disks = {name: value for name, value in settings.items() if setting(name).is_of_disks}
+    cases = tuple(
+        replace(
+            case,
+            state=replace(case.state, servers=servers),
+            lab=_on_disks(experiment, case, disks) if disks else case.lab,
+        )
+        for case in experiment.cases
+    )
+    arrange = with_servers(experiment.arrange)
+    return replace(
+        experiment.with_conditions(settings),
+        cnf=tuple(cnf),
+        cases=cases,
+        prepare=partial(_prepare, experiment, servers),
+        arrange=on_disks(arrange) if disks else arrange,
+    )
+
+
+def _prepare(experiment: Experiment[Lab], servers: ServerOptions, lab: Lab) -> None:
+    """Refuse, before the first round, a variable that a server rejects; then prepare as the experiment does.
+
+    Restarts for variables that need one come first, because they would undo the experiment's own settings.
+    """
+    with server_settings(lab, servers):
+        pass
+    if experiment.prepare:
+        experiment.prepare(lab)
 
 
 def _on_disks(experiment: Experiment[Lab], case: Case, disks: Values) -> LabSpec:
@@ -155,27 +166,3 @@ def _on_disks(experiment: Experiment[Lab], case: Case, disks: Values) -> LabSpec
             f"./lab ask {lab.topology} --set {name}={value}",
         )
     return replace(lab, storage=storage_of(disks, {}, topology))
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """An experiment in which the user's variables and files are set in every case."""
-
-    experiment: Experiment[Lab]
-    asked: Values
-    files: Mapping[str, GivenFile | None]
-
-    def prepare(self, lab: Lab) -> None:
-        """Refuse, before the first round, a variable that a server rejects; then prepare as the experiment does.
-
-        Restarts for variables that need one come first, because they would undo the experiment's own settings.
-        """
-        with server_settings(lab, self.asked, self.files):
-            pass
-        if self.experiment.prepare:
-            self.experiment.prepare(lab)
-
-    @contextmanager
-    def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
-        with server_settings(lab, self.asked, self.files) as kept, self.experiment.arrange(lab, case) as watch:
-            yield AlsoProves(watch, kept.proofs)

@@ -10,8 +10,9 @@ from replication_lab.faults import disk_limits
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite

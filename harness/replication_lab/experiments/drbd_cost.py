@@ -8,8 +8,9 @@ from replication_lab import replication
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, Ratio, Total, throughput
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA

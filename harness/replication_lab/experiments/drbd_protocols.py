@@ -8,8 +8,9 @@ from replication_lab import replication
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.model.lab.disk import Limits
 from replication_lab.replication import drbd_state
@@ -32,8 +33,9 @@ def _case(protocol: str, milliseconds: int) -> Case:
     return Case(
         f"{protocol.lower()}-{milliseconds}",
         f"protocol {protocol}, {milliseconds} ms",
-        {"protocol": protocol, "toxics": {LINK: PLACES[milliseconds]}},
+        {"protocol": protocol},
         frozenset({"drbd"}),
+        toxics={LINK: catalogue.toxic(PLACES[milliseconds])},
     )
 
 
@@ -97,7 +99,7 @@ class _ProtocolWatch:
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     """Return the law's figures: a client that waits for the peer's answer commits at most once a round trip."""
     trip = figures.get("rtt_p50_ms")
-    if case.settings["protocol"] == "A" or not trip or case.settings["toxics"][LINK] == "lan":
+    if case.settings["protocol"] == "A" or not trip or case.toxics[LINK].name == "lan":
         return {}
     return {"throughput": 1000 / trip}
 

@@ -11,8 +11,9 @@ from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.curves import Curves
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -21,7 +22,6 @@ from replication_lab.replication.following import restored
 from replication_lab.workloads.bank import Bank
 from replication_lab.workloads.counters import Counters, HotRow
 from replication_lab.workloads.sequential_inserts import SequentialInserts
-from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.semisync import SemiSync
@@ -45,7 +45,7 @@ def workload(case: Case, preset: Preset) -> Workload[Lab]:
     """Return the load of a case, with as many rows or seconds as the preset says."""
     writers = NODES[: case.settings.get("writers", 0)]
     # Across a WAN one client takes hours for the published rows; its rate is known after a minute.
-    seconds = preset.sizes["most_seconds" if case.settings["toxics"] else "seconds"]
+    seconds = preset.sizes["most_seconds" if case.toxics else "seconds"]
     match case.settings.get("load", "inserts"):
         case "hot":
             return HotRow(HOT_CLIENTS, preset.sizes["hot_seconds"], nodes=writers)
@@ -82,7 +82,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
     with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as replicating:
         with _slowed(lab, case.settings.get("slow", ""), replicating) as watch:
-            yield watch if case.settings["toxics"] else AlsoProves(watch, lambda: [bare_links(lab)])
+            yield watch if case.toxics else AlsoProves(watch, lambda: [bare_links(lab)])
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.SemiSyncWatch]:
 
 def _round_trip_ms(case: Case) -> float:
     # All links of a case have the same toxic.
-    return next((catalogue.toxic(toxic).round_trip_ms for toxic in case.settings["toxics"].values()), 0)
+    return next((toxic.round_trip_ms for toxic in case.toxics.values()), 0)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from replication_lab.experiments._data import data_beside
 from replication_lab.faults.disk_limits import DiskLimits, changed
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio

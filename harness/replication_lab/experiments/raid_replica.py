@@ -3,8 +3,9 @@
 from contextlib import AbstractContextManager
 
 from replication_lab.experiments._data import data_beside
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import Figure, Total
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
+from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.quantities import (
     Figure,
     PerRoundTrip,
@@ -40,10 +41,10 @@ WAIT_POINTS = {"after-sync": "AFTER_SYNC", "after-commit": "AFTER_COMMIT"}
 
 
 def _cases(wan: Far) -> tuple[Case, ...]:
-    toxics = {LINK: wan.toxic}
+    far_async = Case(f"async-{wan.name}", "an asynchronous replica across the WAN", {"replication": "async"})
     return (
         Case("none", "no replica is connected", {"replication": "none"}),
-        Case(f"async-{wan.name}", "an asynchronous replica across the WAN", {"replication": "async", "toxics": toxics}),
+        replace(far_async, toxics={LINK: wan.toxic}),
         *(case for short in WAIT_POINTS for case in _semisync_cases(short, wan)),
     )
 
@@ -55,25 +56,31 @@ def _semisync_cases(short: str, wan: Far) -> tuple[Case, ...]:
     near = (
         Case(f"{short}-direct", "semi-sync on the bare link", {**common, "path": "direct"}, needs),
         Case(
-            f"{short}-proxy", "semi-sync through Toxiproxy without toxics", {**common, "toxics": {LINK: "lan"}}, needs
+            f"{short}-proxy",
+            "semi-sync through Toxiproxy without toxics",
+            common,
+            needs,
+            toxics={LINK: catalogue.toxic("lan")},
         ),
     )
-    across = {**common, "toxics": {LINK: wan.toxic}}
+    across = {LINK: wan.toxic}
     by_clients = tuple(
         Case(
             f"{short}-{wan.name}-{clients}",
             f"semi-sync at {wan.said}, {clients} {'client' if clients == 1 else 'clients'}",
-            {**across, "clients": clients},
+            {**common, "clients": clients},
             needs,
+            toxics=across,
         )
         for clients in CLIENTS
     )
     seen = Case(
         f"{short}-{wan.name}-seen",
         "when other clients see a row",
-        {**across, "workload": "first-seen"},
+        {**common, "workload": "first-seen"},
         needs,
         compared=(),
+        toxics=across,
     )
     return (*near, *by_clients, seen)
 
@@ -96,7 +103,7 @@ def _waits_a_round_trip(case: Case) -> bool:
 
 
 def _round_trip_ms(case: Case) -> int:
-    return catalogue.toxic(case.settings.get("toxics", {}).get(LINK, "lan")).round_trip_ms
+    return case.toxics[LINK].round_trip_ms if LINK in case.toxics else 0
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from random import Random
 
 from replication_lab.experiments._data import data_beside
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Case, ComparisonTable, Experiment, Preset
+from replication_lab.model.experiment.experiment import ComparisonTable, Experiment, Preset
 from replication_lab.model.experiment.quantities import Loops, Ratio, Sum
 from replication_lab.probes.temporary_tables import TemporaryTablesWatch
 from replication_lab.workloads.mysqlslap import Slap

@@ -7,8 +7,8 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.load import refuse_for_one_copy
 from replication_lab.model.question.sql_text import Statement, statements, typed_statements
+from replication_lab.model.question.validation import refuse_for_one_copy
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script

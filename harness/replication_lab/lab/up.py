@@ -1,6 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Unpack
@@ -59,7 +59,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     replication.kind_of(topology)
     fitting_servers.check(topology, engine)
     project.check_state_transfer()
-    _toxics(asked)
+    catalogue.toxics_on(asked.wanted_toxics)
     for file in asked.init:
         sql_files.statements_for(file, topology)
     storage = topology.storage | asked.storage
@@ -77,7 +77,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
-    packet_ability.refuse_unable(_toxics(asked), [topology])
+    packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     if asked.options:
@@ -95,10 +95,6 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
             lab.down()
         raise
     return lab
-
-
-def _toxics(asked: LabRequest) -> list[tuple[str, Toxic]]:
-    return [(link, catalogue.toxic(name)) for link, name in asked.wanted_toxics.items()]
 
 
 def _warn_of_stale_rules(topology: Topology, tell: Tell) -> None:
@@ -120,7 +116,7 @@ def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]
         start_options.start_with(lab, asked.options)
     # Before the links are slow; the proofs then see the rows on every node.
     sql_files.run_at_start(lab, asked.init, tell)
-    proofs = prove(lab, asked.wanted_toxics, tell)
+    proofs = prove(lab, catalogue.toxics_on(asked.wanted_toxics), tell)
     settings = start_options.proofs(lab, asked.options)
     for setting in settings:
         tell(f"  verified: {setting.what}")
@@ -228,12 +224,12 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     return lab
 
 
-def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
+def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Proof]:
     """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
     nodes = replication.of(lab)
     nodes.warm_up()
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
-    proofs = at_once.of_each(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics)
+    proofs = at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
     proofs += [*nodes.prove(toxics), *disks.prove(lab)]
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")

@@ -14,7 +14,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_links
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import AUTO
-from replication_lab.model.question.lab_options import options_by_node
+from replication_lab.model.question.server_options import options_by_node
 from replication_lab.pytest_plugin import FAILED, KEPT, STARTED, given, said_by
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drills, Experiments

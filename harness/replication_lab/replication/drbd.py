@@ -8,14 +8,16 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import in_round_trips, waited
 from replication_lab.replication import drbd_state
 from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE, DiskRoles
 from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
-from replication_lab.replication.kind import COMMITS, Settings, added_ms, register
+from replication_lab.replication.kind import COMMITS, register
 from replication_lab.replication.role_changes import NodeState, quiet
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation
@@ -158,7 +160,7 @@ class Machines(DiskRoles):
             return False
         return found.whole and (not found.primary or bool(self.server(name).version()))
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that both disks have the same data, and that a commit is on both when it is answered."""
         found = self.of_each(lambda name: drbd.Peer(self.lab, name).status())
         whole = _prove_whole(found)
@@ -167,7 +169,7 @@ class Machines(DiskRoles):
         serving = next(name for name, status in found.items() if status.primary)
         return [whole, *self._prove_commits(serving, toxics)]
 
-    def _prove_commits(self, serving: str, toxics: Mapping[str, str]) -> list[Proof]:
+    def _prove_commits(self, serving: str, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
         peer = drbd.other(self.lab, serving)
         commit = CommitLatency(self.server(serving))
@@ -194,12 +196,12 @@ class Machines(DiskRoles):
         first.wait_until_serves()
 
     @contextmanager
-    def arranged(self, settings: Settings) -> Iterator[Watch]:
+    def arranged(self, case: Case) -> Iterator[Watch]:
         """Set the case's protocol on both machines; yield the watch that proves their state over the load."""
-        asked = settings["protocol"]
-        machines, options = drbd_state.pair(self.lab), {"net": (f"--protocol={asked}",)} if asked else {}
+        machines, protocol = drbd_state.pair(self.lab), case.state.protocol
+        options = {"net": (f"--protocol={protocol}",)} if protocol else {}
         with drbd_state.in_state(machines, options, connected=True):
-            yield ReplicatedDiskWatch(machines, asked or BY_DEFAULT, added_ms(settings))
+            yield ReplicatedDiskWatch(machines, protocol or BY_DEFAULT, case.added_ms)
 
     def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replication_lab import replication
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes import semisync as semisync_probe
-from replication_lab.replication.kind import Settings, added_ms
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -15,13 +15,13 @@ from replication_lab.world.mysql.server import Server
 
 
 @contextmanager
-def arranged(lab: Lab, settings: Settings) -> Iterator[Watch]:
-    """Set the replication and the wait point of a case of `lab ask`; yield the watch that proves them over a load."""
+def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set the replication and the wait point of a case; yield the watch that proves them over a load."""
     source = lab.node(lab.topology.source.name).server()
     replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
-    wanted = settings["replication"]
-    # Where the question leaves it open, the server's own: it must not change during the load either.
-    wait_point = settings["wait_point"] or SemiSync(source).status().wait_point
+    wanted = case.state.replication or lab.topology.replication
+    # Where the case leaves it open, the server's own: it must not change during the load either.
+    wait_point = case.state.wait_point or SemiSync(source).status().wait_point
     with restored(lab):
         if replication.kind_of(lab.topology).acknowledges:
             SemiSync(source).set(False)
@@ -34,9 +34,9 @@ def arranged(lab: Lab, settings: Settings) -> Iterator[Watch]:
         if wanted == "semisync":
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
-        trip = added_ms(settings) if wanted == "semisync" else 0
+        trip = case.added_ms if wanted == "semisync" else 0
         yield semisync_probe.SemiSyncWatch(
-            source, replicas, wanted, wait_point, "proxy", settings["clients"], round_trip_ms=trip
+            source, replicas, wanted, wait_point, "proxy", case.state.clients, round_trip_ms=trip
         )
 
 

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
-from replication_lab.replication.kind import Nodes, Settings, added_ms, register
+from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, NodeState
 from replication_lab.world import at_once
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
@@ -134,7 +136,7 @@ class GaleraCluster(Nodes):
         found = GaleraNode(self.server(name)).status()
         return found.synced and found.size == len(self.names)
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one cluster of all, a commit that waits for the group, and a row that every node has."""
         first = self.writer()
         # A commit is answered once all nodes have its writeset.
@@ -165,10 +167,10 @@ class GaleraCluster(Nodes):
         }
 
     @contextmanager
-    def arranged(self, settings: Settings) -> Iterator[Watch]:
+    def arranged(self, case: Case) -> Iterator[Watch]:
         servers = [self.server(name) for name in self.names]
         galera_probe.wait_until_synced(servers, len(servers))
-        yield galera_probe.GaleraWatch(servers, added_ms(settings), throttled=False)
+        yield galera_probe.GaleraWatch(servers, case.added_ms, throttled=False)
 
     def transactions(self, name: str) -> int | None:
         return GaleraNode(self.server(name)).status().last_committed

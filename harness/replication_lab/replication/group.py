@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import members
-from replication_lab.replication.kind import Nodes, Settings, added_ms, register
+from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import NodeState
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -163,7 +165,7 @@ class Group(Nodes):
         agreed = len(views) == 1 and len(found[name].primaries) == 1
         return online and agreed and _is_as_its_role(self.server(name), found[name])
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
         clock.wait_until(
             lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} to be {self.whole}"
@@ -176,7 +178,7 @@ class Group(Nodes):
             self.prove_rows_arrive(first, first.name),
         ]
 
-    def majority_trip(self, name: str, toxics: Mapping[str, str]) -> float:
+    def majority_trip(self, name: str, toxics: Mapping[str, Toxic]) -> float:
         """Return the round trip in ms to the nearest peers that make a majority with `name`."""
         # Of three nodes the nearest peer makes two; the node itself needs no trip.
         return sorted(self.round_trips(name, toxics))[len(self.names) // 2 - 1]
@@ -192,8 +194,8 @@ class Group(Nodes):
             Replica(self.server(name)).wait_for(position)
 
     @contextmanager
-    def arranged(self, settings: Settings) -> Iterator[Watch]:
-        yield _GroupWatch(self, added_ms(settings))
+    def arranged(self, case: Case) -> Iterator[Watch]:
+        yield _GroupWatch(self, case.added_ms)
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)

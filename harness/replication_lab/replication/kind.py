@@ -5,19 +5,21 @@ import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.explained import Rule
 from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import in_round_trips, waited
 from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
-from replication_lab.world import at_once, catalogue
+from replication_lab.world import at_once
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
@@ -27,8 +29,6 @@ from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 Answer = TypeVar("Answer")
-# The settings of a case of `lab ask`, by name.
-Settings = Mapping[str, Any]
 LOOK_SECONDS = 3
 SILENT = View(error="does not answer")
 # The fastest of these has to have waited. Each takes a round trip.
@@ -256,7 +256,7 @@ class Nodes(ChangesRoles):
         """Create the table of the proofs and commit once, before the links are slow."""
         CommitLatency(self.writer()).commits(1)
 
-    def prove(self, _toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove what the topology promises; the argument maps its links to their toxics. `warm_up` comes before."""
         CommitLatency(self.writer()).commits(1)
         return [self.prove_rows_arrive(self.writer(), "the source")]
@@ -305,8 +305,8 @@ class Nodes(ChangesRoles):
     def settle(self) -> None:
         """Bring the lab into the state of one that has run for a while, before a load is measured on it."""
 
-    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
-        """Set the replication of a case of `lab ask` within the block; yield the watch that proves it over a load."""
+    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
+        """Set the replication of a case within the block; yield the watch that proves it over a load."""
         raise NotImplementedError
 
     def prove_rows_arrive(self, source: Server, called: str) -> Proof:
@@ -328,10 +328,10 @@ class Nodes(ChangesRoles):
         said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
         return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
 
-    def round_trips(self, name: str, toxics: Mapping[str, str]) -> list[float]:
+    def round_trips(self, name: str, toxics: Mapping[str, Toxic]) -> list[float]:
         """Return the shortest round trip in ms of each link from this node; they were proved just before."""
         links = self.lab.topology.links_from(name)
-        return [catalogue.toxic(toxics.get(link.name, "lan")).shortest_trip_ms for link in links]
+        return [toxics[link.name].shortest_trip_ms if link.name in toxics else 0 for link in links]
 
     def wait_until_startable(self, names: Sequence[str], tell: Tell) -> None:
         """Wait until these stopped nodes can be started; `tell` gets what is waited for."""
@@ -363,11 +363,6 @@ class Nodes(ChangesRoles):
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""
         return dict.fromkeys(self.names, "")
-
-
-def added_ms(settings: Settings) -> float:
-    """Return the shortest round trip in ms that the toxics of a case of `lab ask` add to a link; 0 without toxics."""
-    return min((catalogue.toxic(name).shortest_trip_ms for name in settings["toxics"].values()), default=0)
 
 
 # --- the kinds that there are -----------------------------------------------------------------------------------------

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOut, TakenOver
 from replication_lab.model.lab.topology import PAIR
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.replication.drbd import Machines
-from replication_lab.replication.kind import Settings, register
+from replication_lab.replication.kind import register
 from replication_lab.replication.role_changes import NodeState, quiet
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -44,7 +46,7 @@ class ManagedMachines(Machines):
     protocols = ("B", "C")
     moves_service = "./lab standby node1"
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         return [*super().prove(toxics), *prove_service(self.lab)]
 
     def state(self, name: str, role: str) -> NodeState:
@@ -73,8 +75,8 @@ class ManagedMachines(Machines):
             super().settle()
 
     @contextmanager
-    def arranged(self, settings: Settings) -> Iterator[Watch]:
-        with super().arranged(settings) as watch:
+    def arranged(self, case: Case) -> Iterator[Watch]:
+        with super().arranged(case) as watch:
             # Pacemaker must not have moved the service.
             yield AlsoProves(watch, lambda: prove_service(self.lab))
 

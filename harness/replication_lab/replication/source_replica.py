@@ -8,14 +8,16 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import in_round_trips, waited
 from replication_lab.replication import failover, following
-from replication_lab.replication.kind import COMMITS, Nodes, Settings, register
+from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
@@ -172,8 +174,8 @@ class Followers(Nodes):
     def holders(self) -> dict[str, str]:
         return {name: self.sources.get(name, "") for name in self.names}
 
-    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
-        return following.arranged(self.lab, settings)
+    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
+        return following.arranged(self.lab, case)
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -224,11 +226,11 @@ class AcknowledgingFollowers(Followers):
             wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
         return super().is_whole(name)
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that a commit takes a round trip and is counted as acknowledged, and a row that every replica has."""
         return [*self._prove_acknowledged(toxics), self.prove_rows_arrive(self.writer(), "the source")]
 
-    def _prove_acknowledged(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def _prove_acknowledged(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that commits wait and are counted as acknowledged: the status may be stale, counters are not."""
         source = self.writer()
         commit = CommitLatency(source)

@@ -6,10 +6,12 @@ from typing import ClassVar
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication import following
-from replication_lab.replication.kind import Nodes, Settings, register
+from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY
 
 
@@ -33,7 +35,7 @@ class Alone(Nodes):
     def is_whole(self, name: str) -> bool:
         return bool(self.server(name).version())
 
-    def prove(self, _toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that a row can be written and read back; no other node has it."""
         server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
         commit = CommitLatency(server)
@@ -42,5 +44,5 @@ class Alone(Nodes):
         after = server.value(count)
         return [Proof("a written row can be read", f"{after - before} of 1", after > before)]
 
-    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
-        return following.arranged(self.lab, settings)
+    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
+        return following.arranged(self.lab, case)

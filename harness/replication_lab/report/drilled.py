@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from replication_lab.model.core.statistics import highest_share
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.drilled import drilled, gaps
-from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.record.record import Record
 from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
 

@@ -1,11 +1,10 @@
 """The drills of a user's question: each case's drill, run several times under the conditions of the case."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import msgspec
 
@@ -17,9 +16,11 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting
 from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.measuring import ProofsOfNodes
-from replication_lab.model.question.question import Question, on_which_node
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.question.question import Question
 from replication_lab.model.record.record import Record
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import drill_set
@@ -83,28 +84,28 @@ def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
 def _of_case(question: Question, case: Case, topology: str) -> Drill:
     """Return the drill of a case, with the case's number of clients and its wait point."""
     drill = _named(question, topology)
-    settings, found = case.settings, catalogue.topology(topology)
-    if settings["replication"] != found.replication:
+    state, found = case.state, catalogue.topology(topology)
+    if state.replication != found.replication:
         raise LabError(
-            f"case {case.name} sets replication={settings['replication']} on {topology}, where no drill can be run",
-            f"replication={found.replication} for {topology}, or a topology with replication={settings['replication']}",
+            f"case {case.name} sets replication={state.replication} on {topology}, where no drill can be run",
+            f"replication={found.replication} for {topology}, or a topology with replication={state.replication}",
             f"./lab ask async,semisync --drill {question.drill}",
         )
-    if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
+    if state.protocol not in (None, PROTOCOL_OF_FILE):
         raise LabError(
-            f"case {case.name} has DRBD's protocol {settings['protocol']}: a killed machine restarts with the protocol "
+            f"case {case.name} has DRBD's protocol {state.protocol}: a killed machine restarts with the protocol "
             "of its file, and would not connect",
             f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
             f"./lab ask {topology} --drill {question.drill}",
         )
-    if both := {on_which_node(name)[1] for name in settings["variables"]} & set(drill.settings):
+    if both := {name for _, name in state.servers.variables} & set(drill.settings):
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
     if question.ledger and drill.hot_row:
         raise LabError(
             f"drill {drill.name} of {topology} has transactions of its own", "another drill", "leave out --ledger"
         )
-    if point := settings["wait_point"]:
+    if point := state.wait_point:
         if semisync and semisync.wait_point not in (None, point):
             raise LabError(
                 f"drill {drill.name} of {topology} sets the wait point {semisync.wait_point} itself, "
@@ -114,7 +115,7 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
             )
         semisync = msgspec.structs.replace(semisync or Waiting(), wait_point=point)
     writer = drill.initial_primary or found.source.name
-    clients = {**drill.clients, **({writer: settings["clients"]} if writer in drill.clients else {})}
+    clients = {**drill.clients, **({writer: state.clients} if writer in drill.clients else {})}
     return msgspec.structs.replace(drill, clients=clients, semisync=semisync)
 
 
@@ -149,7 +150,7 @@ class Held:
 
     lab: Lab
     drill: Drill
-    toxics: dict[str, str]
+    toxics: Mapping[str, Toxic]
     variables: ProofsOfNodes
 
     def proofs(self, nodes: Collection[str]) -> list[Proof]:
@@ -174,10 +175,10 @@ class Held:
         ]
 
 
-def _prove_link(lab: Lab, link: str, name: str) -> Proof:
-    """Prove that a link still has the toxic, or none if `name` means none, and that its round trip is not shorter."""
-    running, toxic = lab.link(link), catalogue.toxic(name)
-    if name == BARE:
+def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    """Prove that a link still has the toxic, or none if it is BARE, and that its round trip is not shorter."""
+    running = lab.link(link)
+    if toxic.name == BARE:
         there = [each.name for each in running.toxics()]
         return Proof(f"{link} has no toxic", ", ".join(there) or "no toxic", not there, "no toxic")
     with closing(RoundTrip(running)) as probe:
@@ -189,7 +190,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     lost, loses = realised_packets(toxic, running) if toxic.of_packets else ("", True)
     said = f"{said}, {lost}" if lost else said
     return Proof(
-        what=f"{link} has {name}",
+        what=f"{link} has {toxic.name}",
         expected=f"a round trip of at least {least:.1f} ms",
         found=said if carried else f"{said}, but the toxic was removed",
         ok=carried and bool(trips) and median(trips) >= least and loses,
@@ -216,13 +217,12 @@ def done(experiment: Experiment[Lab], engine: str, what: Planned, seed: int, fol
 def _drilled(
     experiment: Experiment[Lab], engine: str, what: Planned, seed: int, ledger_file: Path, tell: Tell
 ) -> Evidence:
-    asked: dict[str, Any] = what.case.settings
     question = experiment.asked
     spec = experiment.lab_of(what.case)
-    links = catalogue.topology(spec.topology).links
-    toxics = {link.name: asked["toxics"].get(link.name, BARE) for link in links}
     wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
-    with drill_set.Labs(replace(wanted, toxics=toxics, storage=dict(spec.storage or ())), tell) as own:
+    toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
+    names = {link: toxic.name for link, toxic in toxics.items()}
+    with drill_set.Labs(replace(wanted, toxics=names, storage=dict(spec.storage or ())), tell) as own:
         lab = own.lab()
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
         transactions = question.transactions if question and question.ledger else []

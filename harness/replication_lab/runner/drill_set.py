@@ -21,6 +21,7 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import Topology
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
 from replication_lab.runner import described
@@ -168,19 +169,19 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
         )
     docker_engine.ensure()
     servers.make_ready(found, engine)
-    packet_ability.refuse_unable(((target, catalogue.toxic(name)) for target, name in toxics(drills)), [found])
+    packet_ability.refuse_unable(toxics(drills), [found])
 
 
-def toxics(drills: Iterable[Drill]) -> set[tuple[str, str]]:
-    """Return the conditions that faults of these drills put on links, each with the link, or a node for all of its."""
-    specs = [spec for each in drills for spec in each.fault_specs]
-    return {
-        (target, str(spec.settings[key]))
-        for spec in specs
+def toxics(drills: Iterable[Drill]) -> list[tuple[str, Toxic]]:
+    """Return the toxics that faults of these drills put on links, each with the link, or a node for all of its."""
+    return [
+        (target, catalogue.toxic(str(spec.settings[key])))
+        for each in drills
+        for spec in each.fault_specs
         for key in ("toxic", "condition")
         if spec.settings.get(key, NONE) != NONE
         for target in spec.targets
-    }
+    ]
 
 
 def run(

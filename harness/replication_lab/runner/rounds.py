@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from replication_lab import replication
 from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model.core.event import KEPT, NOISY, End
-from replication_lab.model.core.noise import STOP, WAIT
+from replication_lab.model.core.noise import STOP
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import exit_code
 from replication_lab.model.drill.evidence import Evidence, Looked
@@ -20,8 +20,10 @@ from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.relations import Place
+from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
+from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record import record
 from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
@@ -56,24 +58,23 @@ class World:
         return clock.now()
 
     def make_ready(
-        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Collection[tuple[str, str]] = ()
+        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Iterable[tuple[str, Toxic]] = ()
     ) -> None:
         """Refuse impossible labs and toxics before anything starts; an error suggests `command` with another engine.
 
-        Each of `toxics` is a link, or a node with all its links, and a condition.
+        Each of `toxics` comes with its link, or with a node for all of the node's links.
 
         The labs of each part of `together` run at the same time.
         """
-        wanted = [spec for part in together for spec in part]
-        for spec in wanted:
-            fitting_servers.check(catalogue.topology(spec.topology), spec.engine, command)
+        wanted = [(catalogue.topology(spec.topology), spec) for part in together for spec in part]
+        for topology, spec in wanted:
+            fitting_servers.check(topology, spec.engine, command)
         docker_engine.ensure()
         labs.tidy(tell)
-        for spec in wanted:
-            servers.make_ready(catalogue.topology(spec.topology), spec.engine)
-        images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
-        topologies = [catalogue.topology(spec.topology) for spec in wanted]
-        packet_ability.refuse_unable(((target, catalogue.toxic(name)) for target, name in toxics), topologies)
+        for topology, spec in wanted:
+            servers.make_ready(topology, spec.engine)
+        images.ensure(dict.fromkeys(name for _, spec in wanted for name in _images(spec)))
+        packet_ability.refuse_unable(toxics, [topology for topology, _ in wanted])
         for part in together:
             memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
 
@@ -101,7 +102,7 @@ class World:
 
     def drill(self, run: "Run", engine: str, what: asked_drills.Planned) -> Evidence:
         """Run one drill of a question; return its evidence."""
-        return asked_drills.done(run.experiment, engine, what, run.seed, run.journal.folder, run.tell)
+        return asked_drills.done(run.experiment, engine, what, run.asked.seed, run.journal.folder, run.tell)
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
         return RoundTrip(lab.link(link))
@@ -145,30 +146,29 @@ def _images(spec: LabSpec) -> list[str]:
 class Run:
     """One run of an experiment on one or more engines, one after another."""
 
-    experiment: Experiment[Lab]
-    preset: Preset
-    engines: list[str]
-    seed: int
+    asked: RunRequest
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
-    # The reaction to noise: one of model.noise.NOISE.
-    noise: str = WAIT
-    # Whether the labs of an engine with an unexpected verdict stay up; the run then ends.
-    keep: bool = False
+    # The drills of a question, by engine.
+    drills: Mapping[str, Sequence[asked_drills.Planned]] = field(default_factory=dict)
     left_up: str = ""
     # Seconds that the run may still wait for a quiet machine.
     patience: float = PATIENCE
     # The labs of the engines that are being measured: idle ones use some CPU as well, which is not noise.
     up: list[Lab] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.experiment: Experiment[Lab] = self.asked.experiment
+        self.preset, self.engines = self.asked.extent, self.asked.servers
+
     def run(self) -> Path:
         """Run and return the run's folder. End the record in any case; raise errors again, except interruptions."""
         with self.journal.recording(self.opening()):
             whys: list[str] = []
-            for engines in self.experiment.together(self.engines):
+            for part in self.asked.parts:
                 if not self.left_up and NOISY not in whys:
-                    whys.append(self._on_engines(engines))
+                    whys.append(self._on_engines(part))
             if not self.left_up and NOISY not in whys:
                 for engine in self.engines:
                     self._drills(engine)
@@ -187,7 +187,7 @@ class Run:
 
     def next_seed(self) -> int:
         """Return a new seed for each load: an update that repeats another changes nothing and is not logged."""
-        return self.seed * 1000 + len(self.journal.record.measurements) + 1
+        return self.asked.seed * 1000 + len(self.journal.record.measurements) + 1
 
     def opening(self) -> record.RunOpening:
         """Return the first event of the record: what is run, with which settings, and where."""
@@ -195,7 +195,7 @@ class Run:
         return record.RunOpening(
             experiment=self.experiment.name,
             preset=self.preset.name,
-            seed=self.seed,
+            seed=self.asked.seed,
             engines=self.engines,
             settings={**plan, **self.preset.sizes, **self._own_sizes()},
             undecidable=self.preset.undecidable,
@@ -216,17 +216,17 @@ class Run:
     def _drills(self, engine: str) -> None:
         """Run the drills of a question after its loads, each on a dedicated lab."""
         up = self.journal.record.lab(engine)
-        for each in asked_drills.planned(self.experiment, engine):
+        for each in self.drills.get(engine, ()):
             if up and each.case.name in up.not_applicable:
                 continue
             self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
             self.journal.write(self.world.drill(self, engine, each))
 
-    def _on_engines(self, engines: list[str]) -> str:
+    def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:
             stack.callback(self.up.clear)
-            sessions = [EngineSession(self, self._labs(engine, stack), engine) for engine in engines]
-            with self._left_up_if_failed(engines, sessions):
+            sessions = [EngineSession(self, self._started(engine, labs[engine], stack), engine) for engine in labs]
+            with self._left_up_if_failed(sessions):
                 for session in sessions:
                     session.open()
                 why = self.rounds(sessions)
@@ -235,12 +235,12 @@ class Run:
             return why
 
     @contextmanager
-    def _left_up_if_failed(self, engines: list[str], sessions: list[EngineSession]) -> Iterator[None]:
+    def _left_up_if_failed(self, sessions: list[EngineSession]) -> Iterator[None]:
         """Leave the labs up after the block if it failed, or if a verdict for these engines is not the expected one."""
-        failed = self.keep
+        failed = self.asked.keep
         try:
             yield
-            failed = failed and any(self._failed(engine) for engine in engines)
+            failed = failed and any(self._failed(session.engine) for session in sessions)
         except KeyboardInterrupt:
             failed = False
             raise
@@ -255,10 +255,10 @@ class Run:
         judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.id not in later]
         return bool(exit_code(judged)) and bool(judged or not later)
 
-    def _labs(self, engine: str, stack: ExitStack) -> dict[LabSpec, Lab]:
-        """Start the labs one after another: Compose takes a lab's settings from this process's environment."""
+    def _started(self, engine: str, specs: Sequence[LabSpec], stack: ExitStack) -> dict[LabSpec, Lab]:
+        """Start labs one after another: Compose takes a lab's settings from this process's environment."""
         labs_up = {}
-        for spec in self.experiment.labs(self.preset, engine):
+        for spec in specs:
             self.tell(f"{engine}: {spec.about} starts")
             labs_up[spec] = stack.enter_context(self.world.lab(spec))
         return labs_up
@@ -270,7 +270,7 @@ class Run:
         """
         plan, ends = self.preset, clock.timer() + 60 * (self.preset.max_minutes or math.inf)
         everything = {(session.engine, case.name): (session, case) for session in sessions for case in session.cases}
-        for number, order in schedule(list(everything), plan.max_rounds, self.seed, self._compared(sessions)):
+        for number, order in schedule(list(everything), plan.max_rounds, self.asked.seed, self._compared(sessions)):
             still_open = self._open(sessions) if number > plan.min_rounds else None
             chosen = [place for place in order if still_open is None or place in still_open]
             if not chosen:
@@ -281,7 +281,7 @@ class Run:
             for position, (session, case) in enumerate(map(everything.__getitem__, chosen), 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
-                if not session.measure_quietly(case, number) and self.noise == STOP:
+                if not session.measure_quietly(case, number) and self.asked.noise == STOP:
                     return NOISY
             if number == 1 < plan.max_rounds:
                 self._tell_noise()

@@ -1,6 +1,6 @@
 """One engine's share of a run: its labs calibrated, its cases measured, its copies compared."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from replication_lab.model.core.event import Doubt
 from replication_lab.model.core.noise import ACCEPT, STOP
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Looked
-from replication_lab.model.experiment.experiment import Case, Experiment
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import HasFastestCommit, HasMoments, HasProofs, LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
@@ -26,7 +27,7 @@ from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of
 from replication_lab.model.record.measurement import Measurement, SeenToxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
-from replication_lab.world import at_once, catalogue, clock, signals
+from replication_lab.world import at_once, clock, signals
 from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
 
@@ -47,31 +48,31 @@ class Calibration:
         self._world = world
         self._found: dict[Key, Toxic] = {}
 
-    def prepare(self, wanted: dict[Key, Lab]) -> None:
-        """Calibrate all toxics that the cases need: links in parallel, but only one toxic on a link at a time."""
-        for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
-            mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
-            found = at_once.of_each(lambda wanted: self._calibrate(wanted[1], *wanted[0][1:]), mine.items())
+    def prepare(self, wanted: Iterable[tuple[Lab, str, Toxic]]) -> None:
+        """Calibrate the toxics of links: links in parallel, but only one toxic on a link at a time."""
+        by_key = {(lab.name, link, toxic.name): (lab, link, toxic) for lab, link, toxic in wanted}
+        for name in dict.fromkeys(toxic for _, _, toxic in by_key):
+            mine = {key: each for key, each in by_key.items() if key[2] == name}
+            found = at_once.of_each(lambda each: self._calibrate(*each), mine.values())
             self._found |= zip(mine, found, strict=True)
 
-    def _calibrate(self, lab: Lab, link: str, toxic: str) -> Toxic:
+    def _calibrate(self, lab: Lab, link: str, toxic: Toxic) -> Toxic:
         with closing(self._world.round_trip(lab, link)) as probe:
-            found = calibrated(lab.link(link), catalogue.toxic(toxic), probe)
+            found = calibrated(lab.link(link), toxic, probe)
             clear(lab.link(link))
         return found
 
     @contextmanager
-    def toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
-        """Put a calibrated toxic on a link within the block."""
-        toxic = self._found[lab.name, link, catalogue.toxic(name).name]
+    def toxic(self, lab: Lab, link: str, asked: Toxic) -> Iterator[ToxicOnLink]:
+        """Put a toxic on a link within the block, as it was calibrated."""
         with closing(self._world.round_trip(lab, link)) as probe:
-            with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
+            with toxic_on(lab.link(link), self._found[lab.name, link, asked.name], asked, probe) as acting:
                 yield acting
 
-    def follow(self, lab: Lab, faults: list[SeenToxic]) -> None:
+    def follow(self, lab: Lab, toxics: Mapping[str, Toxic], faults: list[SeenToxic]) -> None:
         """Correct a toxic's next use by the measured round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
-            asked = catalogue.toxic(fault.toxic)
+            asked = toxics[fault.link]
             if fault.unit == "ms" and fault.seen and fault.during:
                 key = (lab.name, fault.link, fault.toxic)
                 typical = undisturbed(fault.during.min, fault.during.p50)
@@ -130,12 +131,7 @@ class EngineSession:
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable, spec.about))
         self.calibration.prepare(
-            {
-                (lab.name, link, catalogue.toxic(toxic).name): lab
-                for case in self.cases
-                for lab in [self.lab_of(case)]
-                for link, toxic in case.settings.get("toxics", {}).items()
-            }
+            (self.lab_of(case), link, toxic) for case in self.cases for link, toxic in case.toxics.items()
         )
 
     def _not_applicable(self) -> dict[str, str]:
@@ -156,15 +152,15 @@ class EngineSession:
         for repeats in range(NOISY_REPEATS, -1, -1):
             found = self._measure(case, number)
             # A load that cannot be read stays unknown: waiting and measuring again would change nothing.
-            given_up = not found.noise.readable and self.run.noise != STOP
-            if not found.noise.quiet and (given_up or self.run.noise == ACCEPT):
+            given_up = not found.noise.readable and self.run.asked.noise != STOP
+            if not found.noise.quiet and (given_up or self.run.asked.noise == ACCEPT):
                 found = replace(found, noise=replace(found.noise, accepted=True))
             self.run.journal.write(found)
-            if found.disturbed and (not found.counts or self.run.noise == ACCEPT):
+            if found.disturbed and (not found.counts or self.run.asked.noise == ACCEPT):
                 self.run.tell(f"  {'too slow' if found.slow else 'noisy'}: {found.disturbed}")
             if found.counts:
                 return True
-            if self.run.noise == STOP:
+            if self.run.asked.noise == STOP:
                 break
             if repeats and not self.run.wait_for_quiet():
                 break
@@ -189,9 +185,9 @@ class EngineSession:
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.preset)
-        asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
-            with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
+            put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
+            with all_at_once(put_on) as toxics:
                 with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:
                     meter = meter.restarted()
                     began = clock.timer()
@@ -205,7 +201,7 @@ class EngineSession:
                 proofs = [*proofs, *outcome.proofs]
         faults = [fault for toxic in toxics for fault in toxic.faults()]
         if noise.quiet:
-            self.calibration.follow(lab, faults)
+            self.calibration.follow(lab, case.toxics, faults)
         figures = {**outcome.figures, **counted, **trips(faults)}
         return replace(
             blank,

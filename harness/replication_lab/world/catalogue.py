@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -112,11 +113,21 @@ def toxic(name: str, kind: str = "toxic") -> Toxic:
     """Return the toxic of that name, or of that condition by number (40ms); `kind` is what an error calls it."""
     if name not in own.files("toxics", ".json") and not _has(TOXICS, f"{name}.json"):
         if is_written(name):
-            return parse_condition(name, kind).toxic()
+            return _condition(name, kind)
         raise unknown_name(kind, name, toxics(), "./lab toxic", f"a condition {FORMS}")
     file = toxic_file(name)
     with own.explained(file) as text:
         return _parsed_toxic(name, text, own.file_of(file))
+
+
+@cache
+def _condition(text: str, kind: str) -> Toxic:
+    return parse_condition(text, kind).toxic()
+
+
+def toxics_on(names: Mapping[str, str]) -> dict[str, Toxic]:
+    """Return the toxics of links, by their names or conditions by number."""
+    return {link: toxic(name) for link, name in names.items()}
 
 
 def drills(topology: str) -> list[str]:

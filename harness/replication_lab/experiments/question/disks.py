@@ -1,21 +1,19 @@
 """The emulated disks of a question's cases: the lab that a case needs, and the proof of their limits over its load."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
-from replication_lab.experiments.question.engines import engine_of
 from replication_lab.faults.disk_limits import DiskLimits
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.experiment import Case
-from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Arrange
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.model.lab.storage import AUTO, Storage
+from replication_lab.model.lab.storage import ALONE, AUTO, Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.disks import DEFAULT_DISK, DISK, STORAGE, Disks, disks_of
-from replication_lab.model.question.question import Question, Values
+from replication_lab.model.question.setting import DISK, NONE, STORAGE, Values, setting
 from replication_lab.probes import disk_activity
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
@@ -25,42 +23,55 @@ from replication_lab.world.docker.lab import Lab
 
 # The storage of a lab's nodes, as LabSpec has it.
 Placed = tuple[tuple[str, Storage], ...]
-Arrange = Callable[[Lab, Case], AbstractContextManager[Watch]]
-
-
-def lab_of(values: Values, question: Question, topology: Topology) -> LabSpec:
-    """Return the lab of a case. Raise LabError for disks that it cannot have."""
-    storage = storage_of({**question.settings, **values}, question.vary, topology)
-    return LabSpec(topology.name, engine_of(values, question), storage)
+DEFAULT_DISK = "ssd"
 
 
 def storage_of(settings: Values, varied: Collection[str], topology: Topology) -> Placed | None:
     """Return the storage of a lab's nodes by these settings; None if none names any. `varied` differ between cases.
 
-    Raise LabError for disks that it cannot have.
+    A setting without a node applies to all replicas; a setting of one node takes precedence. Raise LabError for disks
+    that the lab cannot have.
     """
+    asked = [each for each in map(setting, settings) if each.is_of_disks]
     nodes, replicas = ([node.name for node in each] for each in (topology.nodes, topology.replicas))
-    if missing := [name for name in (STORAGE, DISK) if name in settings and not replicas]:
+    if missing := [each.what for each in asked if not each.node and not replicas]:
         raise LabError(
             f"{missing[0]} applies to all replicas, and {topology.name} has no replicas",
             f"{missing[0]} for a single node",
             f"--{missing[0]} {nodes[0]}={settings[missing[0]]}",
         )
-    asked = disks_of(settings, varied, nodes, replicas)
     if not asked:
         return None
     # Virtual machines have disks of their own even if none are requested.
     up.storage_of(topology.name, [], [f"--{STORAGE}"], disk=DEFAULT_DISK, backend=AUTO)
-    placed = {node: _storage(topology, node, each) for node, each in asked.items() if each}
-    kept = {node: each for node, each in topology.storage.items() if node not in asked}
-    return tuple(sorted((kept | placed).items()))
+    found = dict(topology.storage)
+    for node in nodes:
+        common = {each.what: each.name for each in asked if not each.node and node in replicas}
+        if names := common | {each.what: each.name for each in asked if each.node == node}:
+            found.pop(node, None)
+            found |= _storage_of(node, names, settings, varied, topology)
+    return tuple(sorted(found.items()))
 
 
-def _storage(topology: Topology, node: str, asked: Disks) -> Storage:
-    return up.storage_of(topology.name, [f"{node}={asked.level}"], disk=asked.disk, backend=AUTO)[node]
+def _storage_of(
+    node: str, names: Mapping[str, str], settings: Values, varied: Collection[str], topology: Topology
+) -> dict[str, Storage]:
+    """Return {node: storage} by the settings of these names; empty for a node without emulated disks."""
+    level = settings[names[STORAGE]] if STORAGE in names else ALONE
+    disk = settings[names[DISK]] if DISK in names else DEFAULT_DISK
+    if level != NONE:
+        return up.storage_of(topology.name, [f"{node}={level}"], disk=disk, backend=AUTO)
+    # If levels vary, one of them may be without disks: then a model of disks is no contradiction.
+    if DISK in names and (names[DISK] in varied or names[STORAGE] not in varied):
+        raise LabError(
+            f"{names[DISK]} is {disk}, but {node} has no emulated disks with {names[STORAGE]}=none",
+            "a storage level other than none where a disk model is given",
+            f"--vary {names[STORAGE]}=single,raid0, or leave out {names[DISK]}",
+        )
+    return {}
 
 
-def on_disks(arrange: Arrange) -> Arrange:
+def on_disks(arrange: Arrange[Lab]) -> Arrange[Lab]:
     """Return the arrangement of a case that also proves the limits of its disks, before and after the load."""
 
     @contextmanager

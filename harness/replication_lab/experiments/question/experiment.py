@@ -1,44 +1,46 @@
-"""The experiment that a user's question is: its cases, what each is arranged by, and the effects that answer it."""
+"""Resolve a user's question into the experiment that answers it: typed cases, their loads, and the effects."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from replication_lab import replication
-from replication_lab.experiments.question.disks import lab_of, on_disks
-from replication_lab.experiments.question.engines import engines_of, on_its_engine
-from replication_lab.experiments.question.lag import WithLag, refuse_lag_without_replicas
-from replication_lab.experiments.question.load import Load, load_of
+from replication_lab.experiments.question.disks import on_disks, storage_of
+from replication_lab.experiments.question.load import Load, WithLag, load_of, make_tables
 from replication_lab.experiments.question.load import prepare as prepare_load
-from replication_lab.experiments.question.overridden import refuse_overridden
-from replication_lab.experiments.question.state import arrange, hold
-from replication_lab.experiments.question.topologies import refuse_what_a_topology_cannot, replication_of
-from replication_lab.experiments.question.variables import server_settings
-from replication_lab.model.core.errors import LabError
+from replication_lab.experiments.question.topologies import (
+    refuse_what_a_topology_cannot,
+    replication_of,
+    round_trip_of,
+)
+from replication_lab.experiments.question.variables import put, server_settings, with_servers
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.drilled import KnownInDrills, WorstOfDrills
-from replication_lab.model.experiment.experiment import Case, Experiment, Preset
-from replication_lab.model.experiment.quantities import ErrorShare, Figure, latency_p50, throughput
+from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
+from replication_lab.model.experiment.quantities import ErrorShare, Figure, Quantity, Ratio, latency_p50, throughput
+from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
-from replication_lab.model.question.disks import is_of_disks
-from replication_lab.model.question.files import files_of, is_cnf
-from replication_lab.model.question.question import (
+from replication_lab.model.question.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, parse_claim
+from replication_lab.model.question.case_state import CaseState
+from replication_lab.model.question.question import NAME, Question
+from replication_lab.model.question.rate import per_second
+from replication_lab.model.question.server_options import ServerOptions, server_options
+from replication_lab.model.question.setting import (
     CLIENTS,
-    NAME,
-    OWN,
+    ENGINE,
     PROTOCOL,
     RATE,
-    RTT,
     TOPOLOGY,
-    Effect,
-    Question,
     Values,
-    is_bare,
     named,
 )
-from replication_lab.model.question.rate import per_second
+from replication_lab.probes.bare_links import bare_links
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
@@ -50,38 +52,28 @@ KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", latency_p50
 def experiment_of(question: Question) -> Experiment[Lab]:
     """Return the experiment that answers a question. Raise LabError for one that its topology cannot answer."""
     topologies = {name: catalogue.topology(name) for name in question.topologies}
+    claims = [parse_claim(text, question) for text in question.claims]
+    with_lag = any(claim.is_about(LAG) for parts in claims for claim in parts)
     for topology in topologies.values():
-        refuse_what_a_topology_cannot(question, topology)
-        refuse_overridden(question, topology)
-    refuse_lag_without_replicas(question, topologies.values())
-    effects = list(question.effects())
-    load = load_of(question)
+        refuse_what_a_topology_cannot(question, topology, with_lag)
+    load, first = load_of(question), question.topologies[0]
+    cases = [_case(values, question, topologies[values.get(TOPOLOGY, first)]) for values in question.combinations()]
+    engines, sizes = tuple(dict.fromkeys(case.lab.engine for case in cases if case.lab)), {"seconds": question.seconds}
     return Experiment(
         name=NAME,
         question=_sentence(question),
-        topology=question.topologies[0],
-        cases=tuple(
-            _case(values, question, topologies[values.get(TOPOLOGY, question.topologies[0])])
-            for values in question.combinations()
-        ),
-        claims=tuple(on_its_engine(claim, question) for claim in _claims(question, effects)),
-        presets={
-            NAME: Preset(
-                NAME,
-                FEWEST_ROUNDS,
-                question.rounds,
-                {"seconds": question.seconds},
-                max_minutes=question.max_minutes,
-            )
-        },
-        engines=engines_of(question),
-        default_engines=engines_of(question),
+        topology=first,
+        cases=tuple(cases),
+        claims=tuple(_on_its_engine(claim, cases) for claim in _claims(question, claims)),
+        presets={NAME: Preset(NAME, FEWEST_ROUNDS, question.rounds, sizes, max_minutes=question.max_minutes)},
+        engines=engines,
+        default_engines=engines,
         side_by_side=True,
         watched=True,
-        workload=partial(_workload, question, load),
-        prepare=partial(_prepare, question, load),
-        arrange=on_disks(arrange),
-        hold=partial(hold, question),
+        workload=partial(_workload, load, with_lag),
+        prepare=partial(_prepare, question, load, [server_options(each, question.cnf) for each in question.trials()]),
+        arrange=on_disks(with_servers(_arrange)),
+        hold=partial(_hold, question),
         asked=question,
     )
 
@@ -96,49 +88,27 @@ def _sentence(question: Question) -> str:
 
 
 def _case(values: Values, question: Question, topology: Topology) -> Case:
+    """Return the case with these values: its toxics, servers and lab as objects, which no later step looks up again."""
     every = {**question.settings, **values}
-    trip = every.get(RTT, "0")
-    toxics = {} if is_bare(trip) else dict.fromkeys((link.name for link in topology.links), trip)
-    for name in toxics.values():
-        _refuse_what_is_no_round_trip(name)
-    settings = {
-        "clients": int(every.get(CLIENTS, "1")),
-        "replication": replication_of(every, topology),
-        "wait_point": every.get("wait_point"),
-        "protocol": every.get(PROTOCOL),
-        "toxics": toxics,
-        "variables": _variables(every),
-        "files": files_of(every, question.cnf),
-    }
-    if RATE in every:
-        settings["rate"] = per_second(every[RATE])
-    waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits, lab_of(values, question, topology))
+    engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
+    lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology))
+    toxic = round_trip_of(every)
+    state = CaseState(
+        replication_of(every, topology),
+        int(every.get(CLIENTS, "1")),
+        every.get("wait_point"),
+        every.get(PROTOCOL),
+        per_second(every[RATE]) if RATE in every else None,
+        server_options(every, question.cnf),
+    )
+    needs = frozenset({"wait_point"}) if state.wait_point == "AFTER_SYNC" else frozenset()
+    toxics = {link.name: toxic for link in topology.links if toxic}
+    return Case(named(values), named(values), needs=needs, lab=lab, toxics=toxics, state=state)
 
 
-def _variables(settings: Values) -> Values:
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in OWN and not is_cnf(name) and not is_of_disks(name)
-    }
-
-
-def _refuse_what_is_no_round_trip(name: str) -> None:
-    toxic = catalogue.toxic(name)
-    if not toxic.round_trip_ms:
-        raise LabError(f"rtt is {name!r}, which sets no round trip", "a toxic with a latency", "./lab toxic")
-    if not toxic.is_latency:
-        raise LabError(
-            f"rtt is {name!r}, which is more than a latency; round trips during the load cannot verify the rest",
-            "a latency, with or without jitter or loss, such as 40ms, 40ms±5ms or 40ms+loss=2%",
-            f"./lab up semisync --toxic source-replica={name}",
-        )
-
-
-def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
+def _claims(question: Question, claims: Sequence[Sequence[AskedClaim]]) -> Iterator[Claim]:
     """Yield that each effect is known, then what the user claims."""
-    for effect in effects:
+    for effect in question.effects():
         at = f", with {effect.common}," if effect.common else ""
         for name in effect.known:
             what, figure = KNOWN[name]
@@ -149,8 +119,8 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
                 figure(effect.case).over(figure(effect.baseline)).known(within=question.margin),
             )
     yield from _known_of_drills(question)
-    for number, text in enumerate(question.claims, 1):
-        for part, asked in enumerate(parse_claim(text, question), 1):
+    for number, parts in enumerate(claims, 1):
+        for part, asked in enumerate(parts, 1):
             name = f"claim-{number}.{part}"
             if asked.over[0] in OF_DRILLS.values():
                 yield Claim(name, asked.sentence, _of_drills(question, asked))
@@ -180,19 +150,61 @@ def _of_drills(question: Question, asked: AskedClaim) -> KnownInDrills:
     return WorstOfDrills(case, figure, question.drills_of_a_case, low, high)
 
 
+def _on_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:
+    """Return the claim for different engines: judged once, on the engine of the first case that it reads."""
+    engines = {case.name: case.lab.engine for case in cases if case.lab}
+    if len(set(engines.values())) == 1:
+        return claim
+    own = engines[claim.relation.cases[0]]
+    others = {case: engine for case, engine in engines.items() if engine != own}
+    if not isinstance(claim.relation, Bounds):
+        return replace(claim, engine=own)
+    return replace(claim, engine=own, relation=replace(claim.relation, quantity=_read(claim.relation.quantity, others)))
+
+
+def _read(quantity: Quantity, engines: Mapping[str, str]) -> Quantity:
+    """Return the quantity with each case's figures read on the engine of that case."""
+    if isinstance(quantity, Ratio):
+        return Ratio(_read(quantity.numerator, engines), _read(quantity.denominator, engines))
+    if isinstance(quantity, Figure) and quantity.case in engines:
+        return replace(quantity, engine=engines[quantity.case])
+    return quantity
+
+
+# --- its lab ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _arrange(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set a case's replication; yield the watch that proves it, and the links without toxics, over the load."""
+    is_bare = bool(lab.topology.links) and not case.toxics
+    with replication.of(lab).arranged(case) as watch:
+        yield AlsoProves(watch, lambda: [bare_links(lab)]) if is_bare else watch
+
+
+def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
+    """Set a case's variables on the lab of a drill, which is removed afterwards; return what proves them there.
+
+    If the drill's clients run the user's transactions, make the tables of these first.
+    """
+    if question.ledger:
+        make_tables(question, replication.of(lab).writer())
+    return put(lab, case.state.servers).proofs
+
+
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-def _workload(question: Question, load: Load, case: Case, preset: Preset) -> Load | WithLag:
-    rate = {"rate": case.settings["rate"]} if "rate" in case.settings else {}
-    sized = replace(load, clients=case.settings["clients"], seconds=preset.sizes["seconds"], **rate)
-    return WithLag(sized) if asks_for(LAG, question) else sized
+def _workload(load: Load, with_lag: bool, case: Case, preset: Preset) -> Load | WithLag:
+    rate: dict[str, Any] = {} if case.state.rate is None else {"rate": case.state.rate}
+    sized = replace(load, clients=case.state.clients, seconds=preset.sizes["seconds"], **rate)
+    return WithLag(sized) if with_lag else sized
 
 
-def _prepare(question: Question, load: Load, lab: Lab) -> None:
+def _prepare(question: Question, load: Load, trials: Sequence[ServerOptions], lab: Lab) -> None:
     """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
-    for settings in question.trials():
-        with server_settings(lab, _variables(settings), files_of(settings, question.cnf)):
+    for options in trials:
+        with server_settings(lab, options):
             pass
     replication.of(lab).settle()
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []

@@ -1,15 +1,21 @@
 """The load that a user's question asks for, and the tables and rows that it begins with."""
 
+from dataclasses import dataclass, replace
+
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.load import INSERTS, SYSBENCH, statements_of
+from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.validation import statements_of
+from replication_lab.replication.following import followed
 from replication_lab.workloads.own_command import OwnCommand
-from replication_lab.workloads.sequential_inserts import TABLE, SequentialInserts
+from replication_lab.workloads.sequential_inserts import TABLE, Inserted, SequentialInserts
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Server
 
 Load = SequentialInserts | TimedScript | OwnCommand
@@ -71,3 +77,18 @@ def make_tables(question: Question, writer: Server) -> None:
 def _run(source: Server, file: GivenFile | None) -> None:
     if file:
         script.run_file(source, file.name, statements_of(file))
+
+
+@dataclass(frozen=True)
+class WithLag:
+    """A load that ends when each replica has applied everything; the additional time is its lag."""
+
+    load: Load
+
+    def run(self, lab: Lab, seed: int) -> Inserted:
+        """Run the load; LabError also when a replica does not catch up."""
+        found = self.load.run(lab, seed)
+        ended = clock.timer()
+        for replica, server in followed(lab):
+            replica.wait_for(BinaryLog(server).position())
+        return replace(found, lag_s=clock.timer() - ended)

@@ -1,38 +1,46 @@
-"""The settings that a question may have on each topology; others are refused before anything starts."""
+"""Refuse a question that one of its topologies cannot answer, before anything starts.
+
+What no topology could answer is refused in model/question/validation.py.
+"""
 
 from collections.abc import Sequence
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.files import is_cnf
-from replication_lab.model.question.question import (
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.setting import (
+    BARE,
     CHOICES,
-    OWN,
     PROTOCOL,
     RTT,
     TOPOLOGY,
-    Question,
+    AskedSetting,
     Values,
     is_bare,
     named,
-    on_which_node,
+    setting,
 )
 from replication_lab.world import catalogue
 
 
-def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> None:
-    """Raise LabError if a topology cannot be arranged, or lacks a setting of the question."""
+def refuse_what_a_topology_cannot(question: Question, topology: Topology, with_lag: bool) -> None:
+    """Raise LabError if a topology cannot be arranged, or lacks a setting of the question, or the lag of a claim."""
     _refuse_slow_replicas(topology)
-    for name in [*question.vary, *question.settings]:
-        if name in CHOICES:
-            _refuse_missing_choice(name, topology)
-        elif name not in OWN:
-            refuse_a_file_for_machines(name, topology)
-            _refuse_no_server(name, topology)
+    asked = [setting(name) for name in [*question.vary, *question.settings]]
+    for each in asked:
+        if each.name in CHOICES:
+            _refuse_missing_choice(each.name, topology)
+        elif not each.is_of_case:
+            refuse_a_file_for_machines(each, topology)
+            _refuse_no_server(each, topology)
     for values in question.combinations():
         if values.get(TOPOLOGY, topology.name) == topology.name:
             _refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
+    _refuse_overridden(asked, topology)
+    if with_lag:
+        _refuse_lag_without_replicas(question, topology)
 
 
 def replication_of(values: Values, topology: Topology) -> str:
@@ -96,28 +104,62 @@ def _follow_the_source(topology: Topology) -> bool:
     return all(link.source == topology.source.name for link in topology.links)
 
 
-def refuse_a_file_for_machines(name: str, topology: Topology) -> None:
-    if is_cnf(name) and _has_machines(topology):
+def refuse_a_file_for_machines(asked: AskedSetting, topology: Topology) -> None:
+    if asked.is_file and _has_machines(topology):
         raise LabError(
-            f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted with a file",
+            f"{asked.name}: the servers of {topology.name} run in virtual machines, "
+            "which are not restarted with a file",
             "a variable that the server changes while it runs",
             f"./lab ask {topology.name} --vary innodb_flush_log_at_trx_commit=1,2",
         )
 
 
-def _refuse_no_server(name: str, topology: Topology) -> None:
-    node, _ = on_which_node(name)
+def _refuse_no_server(asked: AskedSetting, topology: Topology) -> None:
     served = nodes_with_servers(topology)
-    if node in ("", *served):
+    if asked.node in ("", *served):
         return
-    if node in [each.name for each in topology.nodes]:
+    if asked.node in [each.name for each in topology.nodes]:
         raise LabError(
-            f"{name}: no server runs on {node} of {topology.name}; it holds the second copy of the disk",
+            f"{asked.name}: no server runs on {asked.node} of {topology.name}; it holds the second copy of the disk",
             f"the server on {served[0]}",
-            f"./lab ask {topology.name} --vary {name.replace(node, served[0], 1)}=…",
+            f"./lab ask {topology.name} --vary {served[0]}.{asked.what}=…",
         )
-    nodes: Sequence[str] = served
-    raise LabError(f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies")
+    raise LabError(
+        f"{topology.name} has no node {asked.node!r}", f"one of {', '.join(served)}", "./lab list topologies"
+    )
+
+
+def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> None:
+    """Raise LabError for a setting of all servers, or of all replicas' disks, if each node has a value of its own."""
+    names = {each.name for each in asked}
+    for each in asked:
+        if each.is_of_case or each.node:
+            continue
+        replicas = [node.name for node in topology.replicas]
+        nodes = replicas if each.is_of_disks else nodes_with_servers(topology)
+        own = [f"{node}.{each.what}" for node in nodes]
+        if own and set(own) <= names:
+            raise LabError(
+                f"{each.name} would change nothing: {', '.join(own)} {'are' if len(own) > 1 else 'is'} given as well",
+                f"{each.name} for all nodes, or values for single nodes",
+                f"leave out {each.name}",
+            )
+
+
+def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None:
+    """Raise LabError for a claim about the lag if a case has no replica that replicates."""
+    if not follows_a_source(topology):
+        raise LabError(
+            f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
+            "a topology of a source and replicas",
+            "./lab ask async … --claim 'lag[…] <= 1'",
+        )
+    if "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
+        raise LabError(
+            "a claim is about the lag, and with replication=none there is no replica",
+            "replication async or semisync",
+            "leave out the claim, or replication=none",
+        )
 
 
 def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
@@ -148,3 +190,19 @@ def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) ->
             "replication=semisync, where a commit waits",
             "leave out wait_point, or give --set replication=semisync",
         )
+
+
+def round_trip_of(values: Values) -> Toxic | None:
+    """Return the toxic of a case's round trip; None for a bare link. Raise LabError for one that is none, or more."""
+    if is_bare(name := values.get(RTT, BARE[0])):
+        return None
+    toxic = catalogue.toxic(name)
+    if not toxic.round_trip_ms:
+        raise LabError(f"rtt is {name!r}, which sets no round trip", "a toxic with a latency", "./lab toxic")
+    if not toxic.is_latency:
+        raise LabError(
+            f"rtt is {name!r}, which is more than a latency; round trips during the load cannot verify the rest",
+            "a latency, with or without jitter or loss, such as 40ms, 40ms±5ms or 40ms+loss=2%",
+            f"./lab up semisync --toxic source-replica={name}",
+        )
+    return toxic

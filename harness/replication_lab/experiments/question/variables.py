@@ -1,104 +1,77 @@
 """The settings of servers that a case of a user's question asks for: by SET GLOBAL, or by a file and a restart."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
 from replication_lab.experiments.question.topologies import follows_a_source, nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError, did_you_mean
-from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.variable import is_same, literal
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.experiment import Arrange
+from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.lab.option_file import StartOptions
-from replication_lab.model.question.lab_options import by_node
-from replication_lab.model.question.question import Values
+from replication_lab.model.question.server_options import Key, ServerOptions
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.mysql.variables import why_unknown
 
-# A node, and a variable of its server.
-Key = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class _Set:
-    """A variable that was set on a server, and its previous value."""
-
-    server: Server
-    name: str
-    value: str
-    before: str
-
-    def set(self, value: str) -> None:
-        self.server.execute(f"SET GLOBAL {self.name} = {literal(value)}")
-
-    def read(self) -> str:
-        return str(self.server.value(f"SELECT @@GLOBAL.{self.name}"))
-
-    def proof(self) -> Proof:
-        found = self.read()
-        return Proof(
-            what=f"{self.server.name} has {self.name}={self.value}",
-            expected=self.value,
-            found=found,
-            ok=is_same(self.value, found),
-        )
-
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """The settings made on servers: variables set at run time, and options for their start."""
+    """The options that servers run with; `restore` sets the variables that were changed at run time back."""
 
     lab: Lab
-    set: list[_Set]
-    started_with: Mapping[str, StartOptions]
+    options: Mapping[str, StartOptions]
+    restore: ExitStack
 
-    def proofs(self) -> list[Proof]:
-        return [*(each.proof() for each in self.set), *start_options.proofs(self.lab, self.started_with)]
-
-    def proofs_of(self, nodes: Collection[str]) -> list[Proof]:
-        own = [each for each in self.set if each.server.name in nodes]
-        started_with = {node: options for node, options in self.started_with.items() if node in nodes}
-        return ServerSettings(self.lab, own, started_with).proofs()
+    def proofs(self, nodes: Collection[str] | None = None) -> list[Proof]:
+        """Return a proof for each option of these nodes, or of all nodes."""
+        asked = {node: options for node, options in self.options.items() if nodes is None or node in nodes}
+        return start_options.proofs(self.lab, asked)
 
 
 @contextmanager
-def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[ServerSettings]:
+def server_settings(lab: Lab, asked: ServerOptions) -> Iterator[ServerSettings]:
     """Set variables within the block, and restore their previous values; a node's own value takes precedence.
 
     Variables that need a restart, and the options of files, stay until another case needs different ones.
     Raise LabError for a variable or option that a server does not know, or whose value it changes.
     """
-    kept = put(lab, asked, files)
-    try:
+    kept = put(lab, asked)
+    with kept.restore:
         yield kept
-    finally:
-        _set_back(lab, kept.set)
 
 
-def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> ServerSettings:
+def with_servers(arrange: Arrange[Lab]) -> Arrange[Lab]:
+    """Return the arrangement of a case that also sets the options of its servers, and proves them over the load."""
+
+    @contextmanager
+    def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
+        with server_settings(lab, case.state.servers) as kept, arrange(lab, case) as watch:
+            yield AlsoProves(watch, kept.proofs)
+
+    return arranged
+
+
+def put(lab: Lab, asked: ServerOptions) -> ServerSettings:
     """Do the same without restoring anything, for a lab that is removed afterwards."""
     served = nodes_with_servers(lab.topology)
-    variables = by_node(asked, served)
-    file_of = {node: file for (node, _), file in by_node(files, served).items()}
-    by_restart = {(node, name) for node, name in variables if start_options.is_fixed(lab, node, name)}
-    done: list[_Set] | None = None
-    while done is None:
-        started_with = {
-            node: StartOptions(
-                file_of.get(node), {name: variables[its, name] for its, name in by_restart if its == node}
-            )
-            for node in served
-        }
-        start_options.run_with(lab, started_with)
+    wanted = asked.on(served)
+    by_restart = {key for key in wanted.variables if start_options.is_fixed(lab, *key)}
+    restore: ExitStack | None = None
+    while restore is None:
+        fixed = replace(wanted, variables={key: wanted.variables[key] for key in by_restart})
+        start_options.run_with(lab, {node: fixed.at_start(node) for node in served})
         try:
-            done = _set_all(lab, {key: value for key, value in variables.items() if key not in by_restart})
+            restore = _set_all(lab, {key: value for key, value in wanted.variables.items() if key not in by_restart})
         except _NeedsRestart as refused:
             by_restart.add(refused.key)
-    return ServerSettings(lab, done, started_with)
+    return ServerSettings(lab, {node: wanted.at_start(node) for node in served}, restore)
 
 
 class _NeedsRestart(Exception):
@@ -109,46 +82,36 @@ class _NeedsRestart(Exception):
         self.key = key
 
 
-def _set_all(lab: Lab, variables: Mapping[Key, str]) -> list[_Set]:
-    """Set variables one by one; after an error restore those that were already set."""
-    done: list[_Set] = []
+def _set_all(lab: Lab, variables: Mapping[Key, str]) -> ExitStack:
+    """Set variables one by one, and return what restores them; after an error restore those that were already set."""
+    with ExitStack() as restore:
+        for (node, name), value in variables.items():
+            server = lab.node(node).server()
+            before = _read(server, name)
+            try:
+                _set(lab, server, name, value)
+            except LabError as error:
+                if start_options.needs_restart(error):
+                    raise _NeedsRestart((node, name)) from error
+                raise
+            restore.callback(_set, lab, server, name, before)
+            if not is_same(value, found := _read(server, name)):
+                raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
+        return restore.pop_all()
+
+
+def _read(server: Server, name: str) -> str:
     try:
-        for key, value in variables.items():
-            done.append(_set(lab, key, value))
-    except BaseException:
-        _set_back(lab, done)
-        raise
-    return done
-
-
-def _set_back(lab: Lab, done: list[_Set]) -> None:
-    for each in reversed(done):
-        with _stopped_applier(lab, each.server):
-            each.set(each.before)
-
-
-def _set(lab: Lab, key: Key, value: str) -> _Set:
-    node, name = key
-    server = lab.node(node).server()
-    one = _Set(server, name, value, before="")
-    try:
-        one = _Set(server, name, value, before=one.read())
+        return str(server.value(f"SELECT @@GLOBAL.{name}"))
     except LabError as error:
         if mysql_errors.code_of(error.__cause__) == mysql_errors.UNKNOWN_VARIABLE:
             raise _unknown(server, name) from error
         raise
+
+
+def _set(lab: Lab, server: Server, name: str, value: str) -> None:
     with _stopped_applier(lab, server):
-        try:
-            one.set(value)
-        except LabError as error:
-            if start_options.needs_restart(error):
-                raise _NeedsRestart(key) from error
-            raise
-    if not one.proof().ok:
-        found = one.read()
-        one.set(one.before)
-        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
-    return one
+        server.execute(f"SET GLOBAL {name} = {literal(value)}")
 
 
 def _unknown(server: Server, name: str) -> LabError:
@@ -161,19 +124,14 @@ def _unknown(server: Server, name: str) -> LabError:
     )
 
 
-def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
-    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    return _stopped(server) if _is_replica(lab, server) else nullcontext()
-
-
-def _is_replica(lab: Lab, server: Server) -> bool:
-    return follows_a_source(lab.topology) and server.name != lab.topology.source.name
-
-
 @contextmanager
-def _stopped(server: Server) -> Iterator[None]:
-    Replica(server).stop()
+def _stopped_applier(lab: Lab, server: Server) -> Iterator[None]:
+    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
+    is_replica = follows_a_source(lab.topology) and server.name != lab.topology.source.name
+    if is_replica:
+        Replica(server).stop()
     try:
         yield
     finally:
-        Replica(server).start()
+        if is_replica:
+            Replica(server).start()

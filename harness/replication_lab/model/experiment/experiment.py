@@ -10,6 +10,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim, judge, without_its_cases
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.experiment.curves import Curves
@@ -27,22 +28,6 @@ from replication_lab.model.record.record import Record
 # Milliseconds. The laws need a round trip that is long compared with the servers' own time. The sizes of a run and the
 # servers' timeouts need one that is short enough for some commits of every client.
 LEAST_RTT_MS, MOST_RTT_MS = 10, 500
-
-
-@dataclass(frozen=True)
-class Case:
-    """One setting of the experiment's variable; `needs` are the engine features that it requires.
-
-    `lab` is the lab that it is measured on; if None, a lab of the experiment's topology. `compared` are the figures by
-    which it is compared with another run or server (compared_figures.py); if None, those of the experiment.
-    """
-
-    name: str
-    about: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    needs: frozenset[str] = frozenset()
-    lab: LabSpec | None = None
-    compared: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +82,7 @@ class ComparisonTable:
 
 # --- the experiment ---------------------------------------------------------------------------------------------------
 
+Arrange = Callable[[LabT, Case], AbstractContextManager[Watch]]
 Predict = Callable[[Case, dict[str, float]], dict[str, float]]
 Each = TypeVar("Each", bound=Hashable)
 
@@ -147,7 +133,7 @@ class Experiment(Generic[LabT]):
     workload: Callable[[Case, Preset], Workload[LabT]] = _no_workload
     prepare: Callable[[LabT], None] | None = None
     fill: Callable[[LabT, Preset], None] | None = None
-    arrange: Callable[[LabT, Case], AbstractContextManager[Watch]] = _not_arranged
+    arrange: Arrange[LabT] = _not_arranged
     hold: Callable[[LabT, Case], ProofsOfNodes] = _not_held
     data: Data = field(default_factory=Data)
     predict: Predict | None = None

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from replication_lab.model.core.noise import WAIT
-from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.question.question import RTT
+from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.question.setting import RTT
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """An experiment to be run with one of its presets. Without `engines` it runs on its default engines.
+    """An experiment to be run with one of its presets, by its name. Without `engines` it runs on its default engines.
 
     `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work. With `keep` the labs of
     the engines that do not come out as expected stay up, and the run ends there.
@@ -23,6 +25,24 @@ class RunRequest:
     seed: int
     noise: str = WAIT
     keep: bool = False
+
+    @cached_property
+    def extent(self) -> Preset:
+        """The preset of that name."""
+        return self.experiment.preset(self.preset)
+
+    @cached_property
+    def servers(self) -> list[str]:
+        """The engines to measure, each once; first the one that is compared with."""
+        against = [self.experiment.against.server] if self.experiment.against else []
+        named = filter(None, [*against, *(self.engines or self.experiment.default_engines)])
+        return list(dict.fromkeys(named))
+
+    @cached_property
+    def parts(self) -> list[dict[str, tuple[LabSpec, ...]]]:
+        """The labs of each engine, in groups of engines whose labs run at the same time."""
+        groups = self.experiment.together(self.servers)
+        return [{engine: self.experiment.labs(self.extent, engine) for engine in group} for group in groups]
 
     @property
     def command(self) -> str:

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError, unknown_name
-from replication_lab.model.question.question import Question, Values, named
+from replication_lab.model.question.question import Question
+from replication_lab.model.question.setting import Values, named
 
 # The figures of the share of attempts that failed, and of how long replicas still applied after the load.
 ERRORS, LAG = "errors", "lag_s"
@@ -39,6 +40,9 @@ class AskedClaim:
     under: tuple[str, str] | None
     at_least: bool
     bound: float
+
+    def is_about(self, figure: str) -> bool:
+        return figure in [side[0] for side in (self.over, self.under) if side]
 
 
 def parse_claim(text: str, question: Question) -> list[AskedClaim]:
@@ -83,14 +87,6 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
         told = f"{text.strip()}{f', with {named(rest)}' if rest else ''}"
         claims[told] = AskedClaim(told, over, under[0] if under else None, found["op"] == ">=", float(found["bound"]))
     return list(claims.values())
-
-
-def asks_for(figure: str, question: Question) -> bool:
-    """Return whether one of the user's claims is about a figure."""
-    sides = (
-        side for text in question.claims for each in parse_claim(text, question) for side in (each.over, each.under)
-    )
-    return any(side is not None and side[0] == figure for side in sides)
 
 
 def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:

@@ -31,26 +31,6 @@ class TransactionLine:
         return self.start + self.duration
 
 
-def refuse_bad_command(command: str | None, image: str, other_load: str) -> None:
-    """Raise LabError for a command that cannot be the load; `other_load` is another load that was requested as well."""
-    if command is None:
-        if image:
-            raise LabError(
-                f"--load-image {image} without --load-command",
-                "both, or neither",
-                f"--load-image {image} --load-command 'CMD'",
-            )
-        return
-    if not command.strip():
-        raise LabError("--load-command is empty", "a command for sh", "--load-command 'python3 /load.py'")
-    if other_load:
-        raise LabError(
-            f"both --workload {other_load} and --load-command are given",
-            "one load",
-            f"leave out --workload {other_load}",
-        )
-
-
 def lines_of(printed: str) -> list[TransactionLine]:
     """Return the transactions that a command printed. Raise LabError with the first invalid line."""
     found = [_line(number, text) for number, text in enumerate(printed.splitlines(), 1)]

@@ -9,8 +9,6 @@ from replication_lab.model.core.proof import Proof
 ASKED = re.compile(r"(\d+(?:\.\d+)?)/(s|m)")
 SECONDS = {"s": 1, "m": 60}
 HIGHEST = 1_000_000
-# With fewer transactions the percentiles of a load are too imprecise to compare.
-FEWEST = 10
 # A load that began a smaller share of its planned transactions did not keep its rate.
 KEPT = 0.95
 FORM = "a number of transactions a second or a minute, such as 200/s or 12000/m"
@@ -25,17 +23,6 @@ def per_second(text: str) -> float:
     if not 0 < rate <= HIGHEST:
         raise LabError(f"rate is {text!r}", f"more than 0/s, and at most {HIGHEST}/s", "--rate 200/s")
     return rate
-
-
-def refuse_too_few(text: str, seconds: int) -> None:
-    """Raise LabError for a rate that gives too few transactions in a load of this many seconds."""
-    if planned(per_second(text), seconds) < FEWEST:
-        needed = math.ceil(FEWEST / per_second(text))
-        raise LabError(
-            f"at a rate of {text} fewer than {FEWEST} transactions begin in {seconds} s",
-            f"at least {FEWEST} in each load",
-            f"--seconds {needed}",
-        )
 
 
 def planned(rate: float, seconds: float) -> int:

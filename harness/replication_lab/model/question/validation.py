@@ -1,0 +1,327 @@
+"""Refuse a question that cannot be answered on any topology: impossible settings, files, loads and numbers.
+
+What one topology cannot do is refused in experiments/question/topologies.py.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.option_file import Option, options_of, refuse_both, refuse_reserved
+from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
+from replication_lab.model.question.rate import per_second, planned
+from replication_lab.model.question.setting import (
+    CHOICES,
+    CLIENTS,
+    CNF,
+    ENGINE,
+    NONE,
+    OWN,
+    RATE,
+    RTT,
+    TOPOLOGY,
+    VALUE,
+    VARIABLE,
+    setting,
+)
+from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_text import Statement, statements
+
+if TYPE_CHECKING:  # a question is validated when it is made
+    from replication_lab.model.question.question import Question
+
+# The settings that `lab ask` also has an option for.
+OF_OPTIONS = (CLIENTS, RATE, RTT)
+# Options of `lab ask` that a user may mistake for settings.
+OPTIONS = (
+    "baseline",
+    "claim",
+    "drill",
+    "drill_runs",
+    "image",
+    "init",
+    "ledger",
+    "load_command",
+    "load_image",
+    "margin",
+    "max_minutes",
+    "noise",
+    "rounds",
+    "schema",
+    "seconds",
+    "seed",
+    "workload",
+)
+MOST_CLIENTS = 512
+MOST_CASES = 32
+# With fewer transactions the percentiles of a load are too imprecise to compare.
+FEWEST_TRANSACTIONS = 10
+# The smallest and the largest value of these fields, and an example for the suggested command.
+LIMITS = {
+    "seconds": (1, 3600),
+    "rounds": (3, 100),
+    "margin": (0.001, 1),
+    "max_minutes": (0, 24 * 60),
+    "drill_runs": (0, 50),
+}
+TYPICAL = {"seconds": "3", "rounds": "12", "margin": "10%", "max_minutes": "60", "drill_runs": "3"}
+HAS_EVENTS = re.compile(r"\bevent\b|\brequire\b|\bdofile\b")
+# With one of these a dump would change only one copy, or tables that the load cannot reach and no check compares.
+ON_ONE_COPY = re.compile(r"(?:/\*!\d*\s*)?SET\b.*\b(sql_log_bin|gtid_purged)\b", re.IGNORECASE | re.DOTALL)
+ELSEWHERE = re.compile(
+    r"(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*$))", re.IGNORECASE
+)
+
+
+def refuse_bad_question(question: "Question") -> None:
+    """Raise LabError for a question that makes no sense."""
+    _refuse_a_bad_extent(question)
+    asked = {**question.vary, **{name: [value] for name, value in question.settings.items()}}
+    for name, values in asked.items():
+        refuse_bad_setting(name, values)
+    if both := sorted(question.vary.keys() & question.settings.keys()):
+        option = f" or --{both[0]}" if both[0] in OF_OPTIONS else ""
+        raise LabError(f"{both[0]} is both varied and set", "one of the two", f"leave out --set {both[0]}=…{option}")
+    if question.number_of_cases > MOST_CASES:
+        raise LabError(
+            f"the question has {question.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
+        )
+    for name, value in question.baseline.items():
+        if name not in question.axes:
+            raise unknown_name("varied setting in the baseline", name, question.axes)
+        if value not in question.axes[name]:
+            raise unknown_name(f"value of {name} in the baseline", value, question.axes[name])
+    refuse_bad_files(asked, question.cnf)
+    for rate in asked.get(RATE, []):
+        _refuse_too_few(rate, question.seconds)
+    _refuse_bad_load(question.workload)
+    _refuse_bad_command(question)
+    for file in (question.schema, question.init):
+        statements_of(file)
+
+
+# --- the extent -------------------------------------------------------------------------------------------------------
+
+
+def _refuse_a_bad_extent(question: "Question") -> None:
+    if ENGINE in question.settings:
+        raise LabError("engine is not a setting", "--engine ENGINE", f"--engine {question.settings[ENGINE]}")
+    if question.engine and question.engine not in question.engines:
+        raise LabError(
+            f"the engine is {question.engine}, and engines vary: {', '.join(question.engines)}",
+            "one of the two",
+            f"leave out --engine {question.engine}",
+        )
+    if twice := [name for name in question.topologies if question.topologies.count(name) > 1]:
+        raise LabError(f"topology {twice[0]} is named twice", "each topology once")
+    if twice := [claim for claim in question.claims if question.claims.count(claim) > 1]:
+        raise LabError(f"the claim {twice[0]!r} is given twice", "each claim once")
+    if question.drill_runs and not question.drill:
+        raise LabError(
+            f"drill_runs is {question.drill_runs}, but no drill is given", "the name of a drill", "--drill lose-source"
+        )
+    if question.ledger:
+        _refuse_no_transactions(question)
+    if not question.axes:
+        raise LabError(
+            "nothing is varied",
+            "at least one --vary NAME=VALUE,VALUE, two topologies, or a drill",
+            f"./lab ask {','.join(question.topologies)} --vary sync_binlog=0,1",
+        )
+    for name, (low, high) in LIMITS.items():
+        _refuse_out_of_limits(name, getattr(question, name), low, high)
+
+
+def _refuse_no_transactions(question: "Question") -> None:
+    """Raise LabError if there is no transaction that a ledger could count."""
+    if not question.drill:
+        raise LabError("--ledger without --drill: no fault could lose a row", "--drill NAME", "--drill lose-source")
+    if isinstance(question.workload, str) or not question.workload.name.endswith(".sql"):
+        raise LabError(
+            f"--ledger with the load {question.load_name}, which is not a .sql file of transactions",
+            "--workload FILE.sql; without --ledger the rows of the drill's own clients are counted",
+            "leave out --ledger",
+        )
+    if not any(each.writes for each in question.transactions):
+        raise LabError(
+            f"no transaction of {question.load_name} writes",
+            "at least one transaction that writes",
+            "leave out --ledger",
+        )
+
+
+def _refuse_out_of_limits(name: str, value: float, low: float, high: float) -> None:
+    """Raise LabError for a number that is not within its limits; the message shows the margin in percent."""
+    if low <= value <= high:
+        return
+    option = name.replace("_", "-")
+    # 0 stands for the default number of drills; the option itself does not accept it.
+    least = 1 if name == "drill_runs" else low
+    found, first, last = (f"{each * 100:g}%" if name == "margin" else f"{each:g}" for each in (value, least, high))
+    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", f"--{option} {TYPICAL[name]}")
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def refuse_bad_setting(name: str, values: list[str]) -> None:
+    """Raise LabError for an impossible setting, before anything starts."""
+    if name == TOPOLOGY:
+        raise LabError("topology is not a setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
+    _refuse_no_setting(name)
+    if not values:
+        raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
+    if any(setting(name).is_same(*pair) for pair in combinations(values, 2)):
+        raise LabError(f"{name} has a value twice: {', '.join(values)}", "values that differ", f"--vary {name}=…")
+    for value in values:
+        _refuse_bad_value(name, value)
+    if name not in OWN and not VARIABLE.fullmatch(name):
+        raise LabError(
+            f"{name!r} is not a setting",
+            f"{', '.join(OWN)}, {CNF}, a server's variable or NODE.VARIABLE",
+            "--vary sync_binlog=0,1",
+        )
+
+
+def _refuse_no_setting(name: str) -> None:
+    """Raise LabError for an option that is the same for all cases, and for a variable that the lab sets itself.
+
+    A setting of a whole case that is given for a single node is refused as well.
+    """
+    option = name.replace("-", "_")
+    if option in OPTIONS:
+        typed = option.replace("_", "-")
+        raise LabError(f"{name} is not a setting", f"the option --{typed}, which applies to all cases", f"--{typed} …")
+    asked = setting(name)
+    if asked.node and asked.what in OWN:
+        raise LabError(
+            f"{name}: {asked.what} is not a setting of one node",
+            f"{asked.what}, without {asked.node}",
+            f"--set {asked.what}=…",
+        )
+    refuse_reserved(Option(asked.what, ""))
+
+
+def _refuse_bad_value(name: str, value: str) -> None:
+    if name in CHOICES and value not in CHOICES[name]:
+        raise unknown_name(name, value, CHOICES[name])
+    if name == CLIENTS and not (value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS):
+        raise LabError(f"clients is {value!r}", f"a whole number from 1 to {MOST_CLIENTS}", "--vary clients=1,16")
+    if name == RATE:
+        per_second(value)
+    if name not in OWN and not VALUE.fullmatch(value):
+        raise LabError(
+            f"{name} is {value!r}", "a number, ON, OFF or a word", f"--vary {name}=…, without quotes and spaces"
+        )
+
+
+def refuse_bad_files(asked: Mapping[str, Sequence[str]], files: Sequence[GivenFile]) -> None:
+    """Raise LabError for a file that servers cannot use, a missing file, and a file that no setting names."""
+    names = [file.name for file in files]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise LabError(f"two files are called {twice}", "files with names that differ", "rename one of them")
+    for file in files:
+        options_of(file)
+    users = {name: values for name, values in asked.items() if setting(name).is_file}
+    used = {value for values in users.values() for value in values}
+    for value in sorted(used - {NONE}):
+        if value not in names:
+            raise unknown_name("file of the setting cnf", value, [*names, NONE])
+    if left := sorted(set(names) - used):
+        raise LabError(
+            f"no setting uses the file {left[0]}", f"a setting {CNF} that uses it, or a question without the file"
+        )
+    for file in files:
+        for name in (name for name, values in users.items() if file.name in values):
+            refuse_both(name, file, [other for other in asked if other not in users])
+
+
+# --- the load ---------------------------------------------------------------------------------------------------------
+
+
+def _refuse_too_few(rate: str, seconds: int) -> None:
+    """Raise LabError for a rate that gives too few transactions in a load of this many seconds."""
+    if planned(per_second(rate), seconds) < FEWEST_TRANSACTIONS:
+        needed = math.ceil(FEWEST_TRANSACTIONS / per_second(rate))
+        raise LabError(
+            f"at a rate of {rate} fewer than {FEWEST_TRANSACTIONS} transactions begin in {seconds} s",
+            f"at least {FEWEST_TRANSACTIONS} in each load",
+            f"--seconds {needed}",
+        )
+
+
+def _refuse_bad_load(workload: str | GivenFile) -> None:
+    """Raise LabError for an unknown load, or a file that cannot be a load."""
+    if isinstance(workload, str):
+        if workload not in (INSERTS, *SYSBENCH):
+            raise unknown_name("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
+        return
+    _refuse_too_large(workload)
+    if workload.name.endswith(".sql"):
+        transactions(workload)
+    elif not workload.name.endswith(".lua"):
+        raise LabError(f"{workload.name} is neither .sql nor .lua", OTHER, "--workload load.sql")
+    elif not HAS_EVENTS.search(workload.text):
+        raise LabError(f"{workload.name} defines no function event", "a script for sysbench", "read docs/asking.md")
+
+
+def _refuse_bad_command(question: "Question") -> None:
+    """Raise LabError for a command that cannot be the load, or that is a second load."""
+    command, image = question.load_command, question.load_image
+    if command is None:
+        if image:
+            raise LabError(
+                f"--load-image {image} without --load-command",
+                "both, or neither",
+                f"--load-image {image} --load-command 'CMD'",
+            )
+        return
+    if not command.strip():
+        raise LabError("--load-command is empty", "a command for sh", "--load-command 'python3 /load.py'")
+    if question.workload != INSERTS:
+        other = question.workload if isinstance(question.workload, str) else question.workload.name
+        raise LabError(
+            f"both --workload {other} and --load-command are given", "one load", f"leave out --workload {other}"
+        )
+
+
+def statements_of(file: GivenFile | None) -> list[Statement]:
+    """Return the statements of a schema or of initial rows. Raise LabError for a file that cannot be either."""
+    if file is None:
+        return []
+    _refuse_too_large(file)
+    found = statements(file)
+    if not found:
+        raise LabError(f"{file.name} holds no statement", "statements that end with ;")
+    for statement in found:
+        refuse_for_one_copy(file, statement)
+        if ELSEWHERE.match(statement.sql):
+            raise LabError(
+                f"{file.name} line {statement.line}: `{statement.sql[:60]}` uses another database than lab",
+                "tables in the database lab, which is the default database",
+                "mysqldump DATABASE, without --databases",
+            )
+    return found
+
+
+def refuse_for_one_copy(file: GivenFile, statement: Statement) -> None:
+    """Raise LabError for a statement that would leave rows on one copy only."""
+    if only := ON_ONE_COPY.match(statement.sql):
+        raise LabError(
+            f"{file.name} line {statement.line}: it sets {only[1]}, so the other copies would lack the rows",
+            f"a file that does not set {only[1]}",
+            "mysqldump --set-gtid-purged=OFF …",
+        )
+
+
+def _refuse_too_large(file: GivenFile) -> None:
+    if len(file.text) > LARGEST:
+        raise LabError(
+            f"{file.name} has {len(file.text) >> 20} MiB",
+            f"at most {LARGEST >> 20} MiB, because the record contains it",
+            "make rows by --init: INSERT … SELECT",
+        )
