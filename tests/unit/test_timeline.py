@@ -8,9 +8,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.model.drill.history import Attempt, Outcome
-from replication_lab.model.drill.timeline import Tally, phases, quantile, tally, timeline
+from replication_lab.model.drill.timeline import Tally, Timeline, phases, quantile, tally, timeline
 from replication_lab.report import chart, timelines
-from replication_lab.report.chart import merged
 from replication_lab.report.rows import DrillRow
 from replication_lab.runner import watched as watched_module
 from replication_lab.runner.watched import watching
@@ -229,12 +228,19 @@ def test_a_node_is_asked_so_seldom_that_its_answers_take_a_tenth_of_its_time(mon
     assert paused_after(3.0, [first, None]) == 1
 
 
+def states_of(looked, end):
+    """Return the spans of the only node in the chart of states of a drill that took so long."""
+    found = Timeline((0.0, end), 1.0, [], {}, looked)
+    (chart,) = timelines._states("d", DrillRow.of(judge(evidence(), HISTORY)), found)
+    return chart.strips[0].spans
+
+
 def test_the_pause_of_a_node_that_is_asked_seldom_is_no_silence():
     """Its states are one span; a silence of many pauses is shown, and the disks' states belong to the state."""
     disks = ("UpToDate/UpToDate, in sync", "UpToDate/DUnknown, out of sync")
     looked = [Looked(at, "node1", View("Primary, Connected", disks=disks[0])) for at in (0.0, 4.3, 8.6)]
     looked.append(Looked(21.0, "node1", View("Primary, WFConnection", disks=disks[1])))
-    found = merged(timelines._spans(looked, 24.0))
+    found = states_of(looked, 24.0)
 
     assert [(round(begin, 2), round(end, 2), state, tone) for begin, end, state, tone in found] == [
         (0.0, 15.05, f"Primary, Connected, {disks[0]}", "good"),
@@ -251,7 +257,7 @@ def test_states_are_spans_with_the_silence_between_them():
         Looked(6.0, "replica", View("not connected")),
         Looked(7.0, "replica", View(error="does not answer")),
     ]
-    found = merged(timelines._spans(looked, 8.0))
+    found = states_of(looked, 8.0)
 
     assert [(begin, end, state, tone) for begin, end, state, tone in found] == [
         (0.1, 3.6, "replicating", "good"),
@@ -273,7 +279,7 @@ def test_lag_and_states_are_charts_where_they_were_recorded():
     assert "lag of the replicas" not in drawn([]) and "states of the nodes" not in drawn([])
     later = [*looked, Looked(7.0, "node1", View("replicating", behind_s=5))]
     (lag,) = drawn(later)["lag of the replicas"].lines
-    assert (lag.label, lag.points) == ("node1", [(1.0, 2.0), (3.5, None), (7.0, 5.0)])
+    assert (lag.label, lag.points) == ("node1", [(1.0, 2.0), (3.5, None), (7.0, 5.0), (10.0, None)])
     assert [strip.label for strip in drawn(looked)["states of the nodes"].strips] == ["node1", "node2"]
     assert ">serving</text>" in chart.drawn(drawn(looked)["states of the nodes"])
 

@@ -6,25 +6,24 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, widened
+from msgspec.structs import replace
+
+from replication_lab.model.record.load_timeline import Answered, LoadTimeline, widened
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from replication_lab.report.chart import (
     CASE,
     PERCENTILES,
-    STRIP,
     Band,
     Chart,
     Line,
     Point,
-    StateSpan,
-    Strip,
     data,
     drawn,
     is_wide,
-    merged,
 )
-from replication_lab.report.timelines import HIGH, LOW, NO_ANSWER, SILENT_AFTER_S, STATES
+from replication_lab.report.node_charts import SILENT_AFTER_S, Watched, by_node, lags, states
+from replication_lab.report.timelines import HIGH, LOW
 
 X = "seconds of load; the time between two loads is left out"
 # The widths of the intervals in seconds. Where even wide ones are too many, fewer rounds are drawn.
@@ -242,60 +241,27 @@ def _lost(name: str, rounds: Rounds) -> Iterator[Chart]:
 # --- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def _lag(name: str, rounds: Rounds) -> Iterator[Chart]:
-    nodes = _nodes(rounds, lambda stay: stay.view.behind_s is not None)
-    lines = [_line(node, look, _lags(node, rounds)) for look, node in enumerate(nodes)]
-    if any(lag for line in lines for _, lag in line.points):
-        yield _chart(
-            f"{name}-lag",
-            rounds,
-            "Lag of the replicas",
-            about="As each replica reports it, in whole seconds.",
-            y="s behind",
-            lines=lines,
-        )
-
-
-def _lags(node: str, rounds: Rounds) -> Iterator[Point]:
+def _watched(rounds: Rounds) -> list[Watched]:
+    """Return what the nodes reported in each load; what one reported soon after the begin holds from there on."""
+    found = []
     for each in rounds.placed:
-        for stay in each.found.states:
-            if stay.node == node:
-                lag = None if stay.view.behind_s is None else float(stay.view.behind_s)
-                yield from ((each.at + at, lag) for at in dict.fromkeys((stay.begin, stay.end)))
-        yield each.end, None
+        stays = by_node(each.found.states)
+        for of_node in stays.values():
+            if of_node[0].begin <= SILENT_AFTER_S:
+                of_node[0] = replace(of_node[0], begin=0.0)
+        found.append(Watched(each.at, each.found.length, stays))
+    return found
+
+
+def _lag(name: str, rounds: Rounds) -> Iterator[Chart]:
+    lines = [_line(node, look, points) for look, (node, points) in enumerate(lags(_watched(rounds)).items())]
+    if any(lag for line in lines for _, lag in line.points):
+        about = "As each replica reports it, in whole seconds."
+        yield _chart(f"{name}-lag", rounds, "Lag of the replicas", about=about, y="s behind", lines=lines)
 
 
 def _states(name: str, rounds: Rounds) -> Iterator[Chart]:
-    strips = [
-        Strip(node, merged(part for each in rounds.placed for part in _of_a_load(node, each)))
-        for node in _nodes(rounds, lambda _: True)
-    ]
-    if strips:
+    if parts := states(_watched(rounds)):
         lag = any(stay.view.behind_s for each in rounds.placed for stay in each.found.states)
-        yield _chart(
-            f"{name}-states",
-            rounds,
-            "States of the nodes",
-            about="As each node reports it, about once a second." + ("" if lag else " No replica reported a lag."),
-            y="",
-            lines=[],
-            strips=strips,
-            bands=(),
-            height=STATES + STRIP * len(strips),
-        )
-
-
-def _nodes(rounds: Rounds, wanted: Callable[[Stay], bool]) -> list[str]:
-    return sorted({stay.node for each in rounds.placed for stay in each.found.states if wanted(stay)})
-
-
-def _of_a_load(node: str, each: Placed) -> Iterator[StateSpan]:
-    stays = [stay for stay in each.found.states if stay.node == node]
-    for number, stay in enumerate(stays):
-        begin = 0.0 if number == 0 and stay.begin <= SILENT_AFTER_S else stay.begin
-        until = stays[number + 1].begin if number + 1 < len(stays) else each.found.length
-        known = min(until, stay.end + SILENT_AFTER_S)
-        tone = "bad" if stay.view.error else "good" if str(stay.view) == str(stays[0].view) else "doubt"
-        yield round(each.at + begin, 2), round(each.at + known, 2), str(stay.view), tone
-        if until > known:
-            yield round(each.at + known, 2), round(each.at + until, 2), NO_ANSWER, "bad"
+        about = "As each node reports it, about once a second." + ("" if lag else " No replica reported a lag.")
+        yield _chart(f"{name}-states", rounds, "States of the nodes", about=about, **parts)

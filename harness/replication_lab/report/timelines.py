@@ -1,22 +1,19 @@
 """The timeline of a drill as charts: answers, latencies, errors, lag and states by second, with the faults as bands."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
+from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
-from replication_lab.report.chart import PERCENTILES, STRIP, Band, Chart, Line, StateSpan, Strip, is_wide, merged
+from replication_lab.report.chart import PERCENTILES, Band, Chart, Line, is_wide
+from replication_lab.report.node_charts import SILENT_AFTER_S, Watched, by_node, lags, states
 from replication_lab.report.rows import DrillRow
 
 X = "seconds since the clients began"
 HIGH, LOW = 200, 170
-# The height of a picture of states without its rows.
-STATES = 74
-# A node that was asked and has not answered for this long is silent.
-SILENT_AFTER_S, NO_ANSWER = 2.5, "no answer"
 # A machine is asked less often than a server: its usual pause between two answers, so many times, is no silence.
 USUAL_PAUSES = 1.5
 
@@ -132,80 +129,29 @@ def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         )
 
 
+def _watched(found: Timeline) -> Watched:
+    stays = by_node([Stay(one.node, one.at, one.at, one.view) for one in found.looked])
+    return Watched(0.0, found.load[1], stays, {node: _silent_after(looked) for node, looked in stays.items()})
+
+
 def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
-    behind = {
-        node: list(_lags(looked))
-        for node, looked in _by_node(found).items()
-        if any(one.view.behind_s is not None for one in looked)
-    }
-    if behind:
-        yield _chart(
-            f"{name}-lag",
-            drill,
-            found,
-            "lag of the replicas",
-            about="As each replica reports it, in whole seconds; a gap means that the replica reported no lag.",
-            y="s behind",
-            lines=[Line(node, points, look, bare=True) for look, (node, points) in enumerate(behind.items())],
-            group=name,
-        )
-
-
-def _lags(looked: Sequence[Looked]) -> Iterator[tuple[float, float | None]]:
-    """Yield (moment, lag); a point without a lag where the node was silent, so that no line leads across it."""
-    for one, later in zip_longest(looked, looked[1:]):
-        yield one.at, None if one.view.behind_s is None else float(one.view.behind_s)
-        if later and later.at - one.at > SILENT_AFTER_S:
-            yield round(one.at + SILENT_AFTER_S, 3), None
+    if behind := lags([_watched(found)]):
+        lines = [Line(node, points, look, bare=True) for look, (node, points) in enumerate(behind.items())]
+        about = "As each replica reports it, in whole seconds; a gap means that the replica reported no lag."
+        told = "lag of the replicas"
+        yield _chart(f"{name}-lag", drill, found, told, about=about, y="s behind", lines=lines, group=name)
 
 
 def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
-    strips = [Strip(node, merged(_spans(looked, found.load[1]))) for node, looked in _by_node(found).items()]
-    if strips:
-        yield _chart(
-            f"{name}-states",
-            drill,
-            found,
-            "states of the nodes",
-            about="As each node reports it, about once a second.",
-            y="",
-            lines=[],
-            strips=strips,
-            bands=(),
-            height=STATES + STRIP * len(strips),
-        )
+    if parts := states([_watched(found)]):
+        about = "As each node reports it, about once a second."
+        yield _chart(f"{name}-states", drill, found, "states of the nodes", about=about, **parts)
 
 
-def _by_node(found: Timeline) -> dict[str, list[Looked]]:
-    nodes: dict[str, list[Looked]] = {}
-    for one in found.looked:
-        nodes.setdefault(one.node, []).append(one)
-    return dict(sorted(nodes.items()))
-
-
-def _spans(looked: Sequence[Looked], end: float) -> Iterator[StateSpan]:
-    """Yield a node's states; one that is asked in vain for long is silent."""
-    silent_after = _silent_after(looked)
-    for one, later in zip_longest(looked, looked[1:]):
-        until = later.at if later else end
-        state = str(one.view)
-        known = min(until, one.at + silent_after)
-        yield one.at, known, state, _tone(one, looked[0])
-        if until > known:
-            yield known, until, NO_ANSWER, "bad"
-
-
-def _silent_after(looked: Sequence[Looked]) -> float:
+def _silent_after(stays: Sequence[Stay]) -> float:
     """Return the seconds after which a node that does not answer again is silent."""
-    pauses = [later.at - one.at for one, later in pairwise(looked)]
+    pauses = [later.begin - stay.end for stay, later in pairwise(stays)]
     return max(SILENT_AFTER_S, USUAL_PAUSES * median(pauses)) if pauses else SILENT_AFTER_S
-
-
-def _tone(one: Looked, first: Looked) -> str:
-    """Return the tone of a state: as at the beginning, another one, or none at all."""
-    if one.view.error:
-        return "bad"
-    return "good" if str(one.view) == str(first.view) else "doubt"
 
 
 # --- the overview -----------------------------------------------------------------------------------------------------
