@@ -315,9 +315,9 @@ def primary(lab: Lab) -> Peer:
     """Return the machine that is primary; LabError if none is, or both are."""
     both = list(peers(lab).values())
     # At once: a machine takes a third of a second to answer.
-    found = dict(zip(both, at_once.of_each(_state_and_role, both), strict=True))
-    serving = [peer for peer, (_, role) in found.items() if role == PRIMARY]
-    for peer in [peer for peer, (state, _) in found.items() if state == "paused" and not serving]:
+    found = list(zip(both, at_once.of_each(_state_and_role, both), strict=True))
+    serving = [peer for peer, (_, role) in found if role == PRIMARY]
+    for peer in [peer for peer, (state, _) in found if state == "paused" and not serving]:
         peer.refuse_unless_running()
     if len(serving) != 1:
         names = " and ".join(peer.node for peer in serving) or "no machine"
