@@ -67,7 +67,7 @@ def _starting() -> Iterator[BenchFigure]:
         ratios.append(ups[-1] / raw)
         downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
         _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
-    yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.5)
+    yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.3)
     yield figure("lab up, everything present", "s", ups, 6)
     yield figure("lab down", "s", downs, 3)
     yield figure("idle memory of a MariaDB node", "MiB", memory["mariadb"], 130)
@@ -83,14 +83,19 @@ def _clusters() -> Iterator[BenchFigure]:
         ratios.append(files.seconds_of([*LAB, "up", "galera", "--lab", NAME], catalogue.ROOT) / seconds[-1])
         leftovers.remove(NAME)
     yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
-    yield figure("lab up galera (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.3)
+    yield figure("lab up galera (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.15)
     yield figure("memory of a Galera node", "MiB", memory, 160)
 
 
 def _machines() -> Iterator[BenchFigure]:
-    """Measure two virtual machines with a replicated disk from nothing until the server answers, by raw Compose."""
-    seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
+    """Measure two virtual machines with a replicated disk until the server answers, by raw Compose and by `lab up`."""
+    seconds, ratios = [], []
+    for _ in range(ROUNDS):
+        seconds.append(_timed_raw("drbd", "mariadb", []))
+        ratios.append(files.seconds_of([*LAB, "up", "drbd", "--lab", NAME], catalogue.ROOT) / seconds[-1])
+        leftovers.remove(NAME)
     yield figure("MariaDB on DRBD in two User-mode Linux virtual machines (docker compose up --wait)", "s", seconds, 12)
+    yield figure("lab up drbd (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.2)
 
 
 def _storage() -> Iterator[BenchFigure]:
