@@ -30,7 +30,7 @@ class Pair(LabOfNames):
 
     name = "lab-drbd"
     # As a lab, which has lists and mappings: a dictionary of its machines is one by their names.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     class topology:
         nodes = (TopologyNode("node1", "peer"), TopologyNode("node2", "peer"))
