@@ -12,6 +12,7 @@ from typing import Any
 
 import replication_lab
 from replication_lab import faults
+from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 from tests.kept import table
@@ -36,6 +37,12 @@ def fault_table() -> str:
     """Return a row for each fault there is, in the order of the names."""
     rows = ((f"`{name}`", kind.targets, kind.does, kind.proof) for name, kind in sorted(faults.kinds().items()))
     return table(("fault", "targets", "what it does", "its proof"), rows)
+
+
+def promises() -> str:
+    """Return the expectations that a drill can name, in the order of their file."""
+    rows = ((f"`{name}`", each.says, f"`{each.figure}`", each.bound) for name, each in drill_set.promises().items())
+    return table(("promise", "sentence", "figure", "bound"), rows)
 
 
 def engines() -> str:
@@ -123,6 +130,7 @@ def _without_modules(text: str) -> str:
 
 MAKERS: dict[str, Callable[[], str]] = {
     "fault_table": fault_table,
+    "promises": promises,
     "engines": engines,
     "tested": tested,
     "public_names": public_names,
