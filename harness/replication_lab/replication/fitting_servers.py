@@ -10,7 +10,7 @@ from replication_lab.world.docker import servers
 def check(topology: Topology, text: str, command: str = "") -> None:
     """Refuse servers that can be refused without Docker; `command` is as in `catalogue.engine_for`."""
     texts = dict.fromkeys(servers.of_nodes(topology, text).values())
-    if len(texts) > 1 and not kind_of(topology).mixes_servers:
+    if len(texts) > 1 and not kind_of(topology).follows_a_source:
         raise LabError(
             f"{text} for {topology.name}, whose nodes all start with the data of one image",
             "one server for all nodes; or a source and replicas, which may differ",

@@ -58,7 +58,8 @@ class Nodes(ChangesRoles):
     restarts_in_turn: ClassVar[bool] = False
     # How long a killed node of an attached project stays down.
     killed_seconds: ClassVar[float] = 3
-    # Whether replicas follow a source by its binary log, so that replication can be switched off or to semi-sync.
+    # Whether replicas follow a source by its binary log: nodes may run different servers, and replication can be
+    # switched off or to semi-sync.
     follows_a_source: ClassVar[bool] = False
     # The protocols of DRBD that a question may choose; empty without a replicated disk.
     protocols: ClassVar[Sequence[str]] = ()
@@ -68,8 +69,6 @@ class Nodes(ChangesRoles):
     writes_anywhere: ClassVar[bool] = False
     # Why `lab ask` cannot switch its replication off or to semi-sync; empty if replicas follow a source.
     why_fixed: ClassVar[str] = ""
-    # Whether its nodes may run different servers.
-    mixes_servers: ClassVar[bool] = False
     # Which of the links that carry a commit it waits for: a name in WAITS of live/rules.py; empty if for none.
     waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;

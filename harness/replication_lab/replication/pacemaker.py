@@ -99,6 +99,7 @@ class ManagedMachines(Machines):
 
     def take_back(self, name: str, discard_errant: bool = False, tell: Tell = quiet) -> TakenBack:
         """Start the machine first if its watchdog has switched it off."""
+        self.lab.topology.node(name)
         if self.lab.node(name).state()[0] == "exited":
             self.wait_until_startable([name], tell)
             self.lab.node(name).start_again()

@@ -109,7 +109,6 @@ class Followers(Nodes):
         STANDBY: ("a replica that is stopped applies later what it has missed", "./lab stop {node}"),
         ONLINE: ("a replica that starts applies what it has missed", "./lab start {node}"),
     }
-    mixes_servers = True
     good = f"{SEMISYNC_ON}|serving|replicating"
     doubtful = SEMISYNC_OFF
     rules: ClassVar[Sequence[Rule]] = ASYNC_RULES
