@@ -150,7 +150,7 @@ def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
     clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected")
     shown = command("status", "--lab", whole.name).stdout
 
-    assert "both machines were primary and wrote: ./lab rejoin NODE --discard-errant" in " ".join(shown.split())
+    assert "split brain: ./lab rejoin NODE --discard-errant" in " ".join(shown.split())
     with pytest.raises(LabError, match="split brain"):
         replication.of(whole).online(second)
     resolved = command("rejoin", second, "--discard-errant", "--lab", whole.name)

@@ -58,7 +58,7 @@ def test_a_machines_view_says_how_a_split_brain_is_ended():
     """In `lab status`, and only then."""
     kind = Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
 
-    assert kind.state("node1", "peer").says.endswith("primary and wrote: ./lab rejoin NODE --discard-errant")
+    assert kind.state("node1", "peer").says.endswith("split brain: ./lab rejoin NODE --discard-errant")
     assert kind.state("node2", "peer").says.endswith("oos 0 KiB")
     assert kind.state("node1", "peer").details == {"resource": parse_status(STAND_ALONE)}
 

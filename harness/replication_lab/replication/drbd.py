@@ -134,10 +134,9 @@ class Machines(DiskRoles):
     def state(self, name: str, _role: str) -> NodeState:
         """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""
         found = drbd.Peer(self.lab, name).status()
-        said = found.words()
-        if found.split_brain:
-            said += f"; split brain, both machines were primary and wrote: {HOW_TO_RESOLVE}"
-        return NodeState(said, details={"resource": found})
+        # Short, because a command that is wrapped cannot be copied.
+        ended_by = f"; split brain: {HOW_TO_RESOLVE}" if found.split_brain else ""
+        return NodeState(found.words() + ended_by, details={"resource": found})
 
     def view(self, name: str) -> View:
         found = self._state(name)
