@@ -9,7 +9,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.record.only import Only
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
-from replication_lab.runner.drill import DrillRequest
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.runner.rounds import PATIENCE_AT_ONCE
 from replication_lab.world import clock, owners, signals
 from replication_lab.world.docker import engine as docker_engine
@@ -209,13 +209,32 @@ def drill_labs(docker):
 def drilled(drill_labs, tmp_path):
     """Return the result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
 
-    def do(topology, name, seed=7):
+    def do(topology, name, seed=7, meanwhile=None, when="verified"):
+        """`meanwhile` is called with the lab as soon as a line with `when` is told: the first fault has been proved."""
         ledger = tmp_path / f"{name}-{seed}"
+        request = DrillRequest(drill_set.load(topology, name), seed)
         with ignoring_noise():
-            evidence = drill_labs(topology).do(DrillRequest(drill_set.load(topology, name), seed), ledger)
+            labs = drill_labs(topology)
+            evidence = (
+                labs.do(request, ledger) if meanwhile is None else _meddled(labs, request, ledger, (when, meanwhile))
+            )
         return drill_set.judged(evidence, ledger)
 
     return do
+
+
+def _meddled(labs, request, ledger, meanwhile):
+    """Run a drill on these labs with an action of others at the first line that has a word."""
+    lab, pending = labs.lab(), [meanwhile]
+
+    def tell(line):
+        print(line)
+        if pending and pending[0][0] in line:
+            pending.pop()[1](lab)
+
+    evidence = run_drill(lab, request, ledger, tell)
+    labs.renew()
+    return evidence
 
 
 @pytest.fixture(scope="session", autouse=True)

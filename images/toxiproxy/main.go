@@ -1,19 +1,24 @@
-// Toxiproxy's server with one more toxic, link_bandwidth. The options are those of its authors' server that the lab uses.
+// Toxiproxy's server with one more toxic, link_bandwidth, and a list of all changes. The options are those of its authors' server that the lab uses.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/collectors"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 )
+
+// The longest request. Toxiproxy itself gives up one after 25 s.
+const limit = 30 * time.Second
 
 func main() {
 	host := flag.String("host", "localhost", "address of the API")
@@ -33,8 +38,15 @@ func main() {
 	if *config != "" {
 		server.PopulateConfig(*config)
 	}
+	listed := &changes{began: time.Now()}
+	api := &http.Server{
+		Addr:         net.JoinHostPort(*host, *port),
+		Handler:      listed.around(server.Routes()),
+		ReadTimeout:  limit,
+		WriteTimeout: limit,
+	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Listen(net.JoinHostPort(*host, *port)) }()
+	go func() { failed <- api.ListenAndServe() }()
 
 	// The first process of a container gets no signal that it does not ask for.
 	stop := make(chan os.Signal, 1)
@@ -44,6 +56,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	case <-stop:
-		_ = server.Shutdown()
+		_ = api.Close()
 	}
 }

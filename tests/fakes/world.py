@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.observation import Observation
 from replication_lab.model.drill.evidence import Evidence, Looked, View
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.cpu_speed import Speed
+from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses
 from replication_lab.world import catalogue
 
 from tests.fakes import troubles
@@ -52,6 +54,19 @@ def _topology(spec: LabSpec) -> Topology:
     return found if spec.storage is None else replace(found, storage=dict(spec.storage))
 
 
+@dataclass(frozen=True)
+class FakeWitness:
+    """A witness that saw everything, and that nobody meddled with the lab."""
+
+    obligation: str
+
+    def observation(self, _zero: float) -> Observation:
+        return Observation(self.obligation, begin=0.0, end=float("inf"))
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
 def no_drill(*_: Any) -> Evidence:
     raise AssertionError("no drill was to be done")
 
@@ -69,6 +84,7 @@ class FakeWorld:
     meanwhile: troubles.Meanwhile = troubles.nothing
     # A commit that waits for no other node: slow, so that a second of load is few rows.
     commit_ms: float = 3.0
+    obligations: list[str] = field(default_factory=lambda: list(OBLIGATIONS))
     # Does a drill of a question; arguments as of `runner.World.drill`.
     drill: Callable[..., Evidence] = no_drill
     clock: FakeClock = field(default_factory=FakeClock)
@@ -114,6 +130,9 @@ class FakeWorld:
     def watching(self, lab: FakeLab) -> AbstractContextManager[list[Looked]]:
         now = self.clock.timer()
         return nullcontext([Looked(now, node.name, View("serving")) for node in lab.topology.nodes])
+
+    def observing(self, _lab: FakeLab) -> AbstractContextManager[Witnesses]:
+        return nullcontext(Witnesses([FakeWitness(each) for each in self.obligations]))
 
     def wait_for_quiet(self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None]) -> bool:
         self.waited.append(seconds)

@@ -1,11 +1,18 @@
 """Drills on real servers: a quick one of each topology, and what is promised or known to be lost beyond that."""
 
+import subprocess
+import threading
+
 import pytest
 from replication_lab.faults.kill import Kill
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
+from replication_lab.witnesses.sampled import EVERY_SECONDS
+from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 SEEDS = (7, 8, 9)
 # One of each topology; asynchronous replication loses rows in a test of its own. That of the Galera cluster is in
@@ -31,6 +38,8 @@ MORE = [
     ("single", "clock"),
 ]
 # A minute each, with the comparison of both disks.
+ROWS = "SELECT COUNT(*) FROM lab.ledger"
+UP = ("-n", "black-hole-up", "-t", "timeout", "-a", "timeout=0", "-u")
 REPLICATED = [
     *((topology, each.name) for topology in ("drbd", "drbd-ha") for each in drill_set.known()[topology]),
 ]
@@ -94,6 +103,43 @@ def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     assert "server is frozen: expected no answer" in result.judgements[0].reason
 
 
+def docker(*command):
+    """Do something to a container as a program that is not the lab."""
+    subprocess.run(["docker", *command], check=True, capture_output=True)
+
+
+def doubts_of(result):
+    """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert result.exit_code == 2
+    return "; ".join(result.doubts)
+
+
+def test_a_killed_node_that_others_start_and_kill_again_is_unknown(drilled):
+    """It is dead when it is looked at, both times."""
+
+    def started_and_killed(lab):
+        server = str(lab.node("server").container.id)
+        docker("start", server)
+        docker("kill", server)
+
+    doubts = doubts_of(drilled("single", "kill", meanwhile=started_and_killed))
+
+    assert "no other program started, stopped or changed a container of the lab: at " in doubts
+    assert "server: start" in doubts and "server: kill" in doubts
+
+
+def test_a_node_that_others_slow_down_is_unknown(drilled):
+    """A quota that is taken off again leaves no trace in the container's settings."""
+
+    def slowed(lab):
+        server = str(lab.node("server").container.id)
+        docker("update", "--cpus", "0.5", server)
+        docker("update", "--cpus", "2", server)
+
+    assert "server: update" in doubts_of(drilled("single", "pause", meanwhile=slowed))
+
+
 # --- on a lab of another topology -------------------------------------------------------------------------------------
 
 
@@ -108,3 +154,52 @@ def test_asynchronous_replication_loses_what_was_on_its_way(drilled):
     assert [result.doubts for result in results if result.doubts] == []
     assert max(result.figures["lost"] for result in results) > 0
     assert {result.figures[name] for result in results for name in ("phantoms", "duplicates", "diverged")} == {0}
+
+
+def test_a_black_hole_that_others_take_off_for_a_moment_is_unknown(drilled):
+    """It is there when it is looked at, both times; the proxy lists each change and who asked for it."""
+
+    def taken_off(lab):
+        proxy = str(lab.service("toxiproxy").container.id)
+        docker("exec", proxy, "/toxiproxy-cli", "toxic", "remove", "-n", "black-hole-up", "source-replica")
+        docker("exec", proxy, "/toxiproxy-cli", "toxic", "add", *UP, "source-replica")
+
+    doubts = doubts_of(drilled("async", "black-hole", meanwhile=taken_off))
+
+    assert "no other program changed a link of the lab: at " in doubts
+    assert "toxiproxy-cli" in doubts and "DELETE /proxies/source-replica/toxics/black-hole-up" in doubts
+
+
+def test_replication_past_its_link_is_unknown(drilled):
+    """A rule in the replica's own network leads it to the source, although it dials the proxy as before."""
+
+    def led_past(lab):
+        (there,), (away,) = lab.service("source").addresses(), lab.service("toxiproxy").addresses()
+        port = lab.topology.link("source-replica").port
+        lab.namespace_of("replica").run(
+            f"iptables -t nat -A OUTPUT -p tcp -d {away} --dport {port} -j DNAT --to-destination {there}:3306"
+        )
+        Replica(lab.node("replica").server()).stop()
+        Replica(lab.node("replica").server()).start()
+        clock.pause(2 * EVERY_SECONDS)
+
+    doubts = doubts_of(drilled("async", "lossy-link", meanwhile=led_past))
+
+    assert "replica read from source past link source-replica" in doubts
+
+
+def test_a_wait_point_that_others_change_is_unknown(drilled):
+    """It is changed back before the drill ends."""
+
+    def change(source):
+        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
+        for value in ("AFTER_SYNC", "AFTER_COMMIT"):
+            source.set_global(**{SemiSync(source).how_it_waits[1]: value})
+            clock.pause(2 * EVERY_SECONDS)
+
+    def changed(lab):
+        threading.Thread(target=change, args=(lab.node("source").server().another(),)).start()
+
+    doubts = doubts_of(drilled("semisync", "read-before-loss-after-commit", meanwhile=changed, when="read-before"))
+
+    assert "was AFTER_SYNC on source, not AFTER_COMMIT" in doubts

@@ -11,7 +11,7 @@ from replication_lab.faults.toxic_calibration import calibrated, clear, put
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab.status import called
-from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.probes.round_trip import ANSWER_SECONDS, RoundTrip
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -71,6 +71,9 @@ def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
 
     with pytest.raises(TimeoutError):
         probe.answer_within(0.5)
+    # By then the connection of the first question has ended, without an answer.
+    with pytest.raises(TimeoutError):
+        probe.answer_within(2 * ANSWER_SECONDS)
     assert Replica(loaded.node("replica").server()).status().connected
 
 

@@ -8,7 +8,7 @@ from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.model.question.moments import Moments
 from replication_lab.model.record.load_timeline import timeline_of
 from replication_lab.model.record.measurement import Measurement
-from replication_lab.model.record.record import encode
+from replication_lab.model.record.record import written
 from replication_lab.world.journal import read
 
 VIEWS = {"source": View("semi-sync ON"), "replica": View("replicating", behind_s=0)}
@@ -17,7 +17,7 @@ VIEWS = {"source": View("semi-sync ON"), "replica": View("replicating", behind_s
 def add_timelines(run: Path) -> None:
     """Write the record of an unpacked run again, with a timeline for each load that has latencies."""
     _, record = read(run)
-    (run / "record.jsonl").write_bytes(b"".join(encode(_timed(event)) for event in record.events))
+    (run / "record.jsonl").write_bytes(b"".join(written(map(_timed, record.events))))
 
 
 def _timed(event):

@@ -7,12 +7,14 @@ import msgspec
 from junitparser import JUnitXml
 from replication_lab import faults
 from replication_lab.model.core.event import End, LabCameUp
+from replication_lab.model.core.observation import Observation
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence, FaultEvidence, View
 from replication_lab.model.drill.history import Attempt, Copy, Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.record.record import Record
 from replication_lab.report import DrillsSummary, junit, summarise_drills
+from replication_lab.witnesses.witness import OBLIGATIONS
 from replication_lab.world import catalogue, journal
 
 GALERA = catalogue.topology("galera")
@@ -43,6 +45,7 @@ def evidence(**changes) -> Evidence:
         before={"node1": PRIMARY},
         after={"node1": PRIMARY},
         copies=[Copy("node1", [(0, 9)]), Copy("node2", [(0, 9)])],
+        observations=[Observation(each, -0.5, 10.1) for each in OBLIGATIONS],
     )
     return msgspec.structs.replace(good, **changes)
 

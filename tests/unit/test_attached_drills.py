@@ -143,7 +143,8 @@ def test_a_server_that_does_not_come_back_ends_the_run_with_its_evidence(lab, mo
     monkeypatch.setattr(replication, "of", lambda _lab: kind)
     monkeypatch.setattr(attached_drills, "own_schema", left)
     monkeypatch.setattr(attached_drills, "ledger", lambda *_: None)
-    monkeypatch.setattr(attached_drills, "run_drill", lambda *_, **__: SimpleNamespace(doubts=doubts))
+    found = SimpleNamespace(doubts=doubts, spoilt=next(iter(doubts), ""))
+    monkeypatch.setattr(attached_drills, "run_drill", lambda *_, **__: found)
     monkeypatch.setattr(attached_drills.described, "came_up", lambda *_: "came up")
     monkeypatch.setattr(attached_drills.described, "environment", lambda: None)
     mine.engine = "mariadb"

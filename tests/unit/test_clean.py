@@ -49,6 +49,24 @@ def test_a_name_of_no_lab_is_refused_before_anything_is_removed(lab, things):
     assert removed(things) == []
 
 
+def test_a_volume_that_a_removal_left_is_removed_by_the_labs_name(lab, things):
+    """`lab down` fails at a volume that a container of others uses; the lab's containers are gone by then."""
+    things["lab-d"] = Thing("lab-d", dead(), kind="volume")
+    (lab_files.FOLDER / "lab-d.json").write_text("{}")
+
+    assert "lab-d" in lab("clean", "--dry-run")[1]
+    assert lab("clean", "lab-d")[0] == 0 and removed(things) == ["lab-d"]
+
+
+def test_a_volume_of_another_checkout_or_of_a_lab_that_starts_is_no_remains(lab, things):
+    """Its first command may be making its containers."""
+    things["lab-d"] = Thing("lab-d", mark(), kind="volume")
+    things["lab-e"] = Thing("lab-e", dead(folder="/another"), kind="volume")
+    (lab_files.FOLDER / "lab-d.json").write_text("{}")
+
+    assert lab("clean")[0] == 0 and removed(things) == ["lab-a", "lab-b"]
+
+
 @pytest.mark.parametrize(
     ("answer", "options", "gone"), [(False, [], []), (True, [], ["lab-a"]), (False, ["--yes"], ["lab-a"])]
 )

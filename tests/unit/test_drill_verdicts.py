@@ -2,17 +2,21 @@
 
 import msgspec
 import pytest
+from replication_lab.model.core.event import End
+from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.observation import Happened, Observation
 from replication_lab.model.core.verdict import Verdict, exit_code
 from replication_lab.model.drill import drill_result
 from replication_lab.model.drill.drill import Expectation
-from replication_lab.model.drill.drill_result import judge
-from replication_lab.model.drill.evidence import FaultEvidence, Looked, View
+from replication_lab.model.drill.drill_result import RECOVERED, judge
+from replication_lab.model.drill.evidence import FaultEvidence, Looked, NoiseWhile, View
 from replication_lab.model.drill.history import Copy
+from replication_lab.model.record.record import Record
 from replication_lab.replication.galera import how_returned
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 
-from tests.unit.synthetic_drill import CUT, HISTORY, evidence, parsed, summed_up
+from tests.unit.synthetic_drill import CUT, HISTORY, evidence, opening, parsed, summed_up
 
 
 def test_a_drill_that_went_as_it_should_holds():
@@ -63,6 +67,54 @@ def test_disks_that_differ_refute():
     ]
 
     assert verdicts == [Verdict.HOLDS, Verdict.REFUTED, Verdict.UNKNOWN]
+
+
+UNSERVED = Expectation("no client is answered during the fault", "during.acknowledged", equals=0)
+
+
+def of_one_that_does_not_recover(**changes):
+    what = msgspec.structs.replace(parsed(), expected=[*parsed().expected, UNSERVED])
+    found = judge(evidence(drill=what, unrecovered="no node has a majority", copies=[], **changes), HISTORY)
+    return {one.sentence: (one.verdict, one.reason) for one in found.judgements}, found.exit_code
+
+
+def test_what_a_drill_saw_before_its_recovery_failed_is_judged():
+    """The missing recovery is a verdict of its own, with its cause; what the copies hold is not known."""
+    verdicts, code = of_one_that_does_not_recover()
+
+    assert verdicts[UNSERVED.says][0] is Verdict.REFUTED
+    assert verdicts[RECOVERED.says] == (Verdict.REFUTED, "no node has a majority")
+    assert verdicts["nothing is lost"][0] is Verdict.UNKNOWN
+    assert code == 1
+
+
+def test_a_recovery_that_fails_on_a_noisy_machine_or_beside_a_doubt_is_unknown():
+    """Slowness of the machine, or something that others did, may be its cause."""
+    busy = NoiseWhile(5.0, 9.0, Noise(quiet=False, why="other programs used 60% of the CPUs"))
+    noisy, _ = of_one_that_does_not_recover(noise=[busy])
+    doubted, _ = of_one_that_does_not_recover(doubts=["the engine was restarted"])
+
+    assert noisy[RECOVERED.says][0] is Verdict.UNKNOWN and "on a noisy machine" in noisy[RECOVERED.says][1]
+    assert doubted[RECOVERED.says] == (Verdict.UNKNOWN, "the engine was restarted")
+
+
+def test_what_a_witness_saw_against_a_drill_makes_everything_unknown():
+    """Also if it was observed besides what had to be."""
+    meddled = Observation(
+        "no other program changed a link", -1.0, 11.0, contrary=[Happened(3.4, "curl sent DELETE /proxies")]
+    )
+    result = judge(evidence(observations=[meddled]), HISTORY)
+
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert result.judgements[0].reason == "no other program changed a link: at 3.4 s curl sent DELETE /proxies"
+
+
+def test_an_obligation_of_the_record_that_nobody_observed_is_not_proved(tmp_path):
+    """A record of today names what has to be proved; evidence without it proves nothing."""
+    wanted = msgspec.structs.replace(opening(parsed()), obligations=["no other program changed a link"])
+    (result,) = drill_set.results(tmp_path, Record([wanted, evidence(), End(why="done")]))
+
+    assert result.doubts[0] == "not verified: no other program changed a link: no witness observed it"
 
 
 def test_a_refutation_that_is_known_is_as_expected():

@@ -9,7 +9,7 @@ from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.model.question.moments import Moments
 from replication_lab.model.record import load_timeline
 from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, timeline_of, widened
-from replication_lab.model.record.record import Record, encode
+from replication_lab.model.record.record import Record, written
 from replication_lab.report import page, round_timelines, summarise
 from replication_lab.report.chart import Chart
 from replication_lab.workloads.sequential_inserts import parse
@@ -126,15 +126,15 @@ def test_a_run_records_the_timeline_of_each_load(undisturbed):
     for m in timed:
         assert sum(each.commits for each in m.timeline.seconds) == m.figures["commits"]
         assert {stay.node for stay in m.timeline.states} == {"source", "replica"}
-    assert Record.parse(map(encode, made.events)).measurements == made.measurements
+    assert Record.parse(written(made.events)).measurements == made.measurements
 
 
 def test_an_old_measurement_has_no_timeline():
     """Schema 5 and before; it reads and is judged as ever."""
-    old = encode(measurement("none", 1)).replace(b',"timeline":null', b"")
-    opening = encode(run()).replace(b'"schema":6', b'"schema":5')
+    opening, old = written([run(), measurement("none", 1)])
+    older = [opening.replace(b'"schema":7', b'"schema":5'), old.replace(b',"timeline":null', b"")]
 
-    assert Record.parse([opening, old]).measurements == [measurement("none", 1)]
+    assert Record.parse(older).measurements == [measurement("none", 1)]
 
 
 # --- drawn ------------------------------------------------------------------------------------------------------------

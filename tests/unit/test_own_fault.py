@@ -1,6 +1,7 @@
 """Is a new fault one class? The one below is read, injected in a drill, proved and judged as any other."""
 
 import threading
+from contextlib import nullcontext
 
 import pymysql
 import pytest
@@ -14,7 +15,9 @@ from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.fault import NODES, Setting
 from replication_lab.probes.noise import NoiseMeter
+from replication_lab.runner import drill as drill_run
 from replication_lab.runner.drill import DrillRequest, run_drill
+from replication_lab.witnesses.witness import Witnesses
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FakeLab
@@ -99,6 +102,7 @@ class QuietMeter:
 def ledger_lab(fake_world, monkeypatch):
     """Return a lab that drills can be run on."""
     monkeypatch.setattr(NoiseMeter, "start", lambda _labs: QuietMeter())
+    monkeypatch.setattr(drill_run, "observing", lambda *_: nullcontext(Witnesses([])))
     return LedgerLab(fake_world(), SINGLE, "mariadb")
 
 

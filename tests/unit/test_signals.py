@@ -1,6 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: no interruption gets lost, and none stops the cleanup that follows it."""
 
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -74,6 +75,20 @@ def test_no_signal_stops_a_removal(number):
     with signals.signals_held():
         assert interruption_of(lambda: signal.raise_signal(number)) == "none"
     assert interruption_of(lambda: signal.raise_signal(number)) == number.name
+
+
+def test_work_of_another_thread_has_nothing_to_hold():
+    """As a promotion that a viewer of the live page asked for: no signal interrupts a thread."""
+    done = []
+
+    def work_in_a_thread():
+        with signals.signals_held():
+            done.append("whole")
+
+    thread = threading.Thread(target=work_in_a_thread)
+    thread.start()
+    thread.join()
+    assert done == ["whole"]
 
 
 @pytest.mark.parametrize("number", signals.HANDLED)

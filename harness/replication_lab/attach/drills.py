@@ -153,11 +153,11 @@ def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: T
         with own_schema(writer):
             evidence = run_drill(lab, DrillRequest(drill, seed, probe=probe), ledger(journal.folder, drill.name), tell)
             journal.write(evidence)
-            if kind.elects and not evidence.doubts:
+            if kind.elects and not evidence.spoilt:
                 kind.take_over(writer.name)
     except LabError as error:
         if evidence is None:
             raise
         # A doubt of the drill names the cause, such as a server that did not come back.
-        return next(iter(evidence.doubts), f"the schema lab could not be removed: {error.found}")
-    return next(iter(evidence.doubts), "")
+        return evidence.spoilt or f"the schema lab could not be removed: {error.found}"
+    return evidence.spoilt

@@ -61,12 +61,19 @@ def removable(with_images: bool, names: Collection[str] = ()) -> list[str]:
     docker_engine.client()
     left = leftovers.left_behind()
     for name in names:
-        if name not in (known := {*project.all_labs(), *left}):
+        if name not in (known := {*project.all_labs(), *left, *_remains(None)}):
             raise unknown_name("lab of this checkout", name, known, "./lab status")
     # A lab that is removed frees its own devices.
     of_arrays = array.left_in_dev(sorted(labels.owners()))
     copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*left, *_idle(names or None), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
+    found = [
+        *left,
+        *_idle(names or None),
+        *_remains(names or None),
+        *of_arrays,
+        *copies,
+        *(images.all_tags() if with_images else []),
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -74,6 +81,16 @@ def _idle(names: Collection[str] | None) -> dict[str, Lab]:
     """Return the labs of this checkout that no command uses, of these names or of all."""
     labs = project.all_labs().items()
     return {name: lab for name, lab in labs if lab.is_idle() and (names is None or name in names)}
+
+
+def _remains(names: Collection[str] | None) -> list[str]:
+    """Return the labs of this checkout of which only networks or volumes are there: a removal did not finish."""
+    with_containers = project.all_labs()
+    return [
+        name
+        for name, marks in labels.owners().items()
+        if (names is None or name in names) and name not in with_containers and all(map(owners.is_left, marks))
+    ]
 
 
 def clean(with_images: bool, tell: Tell = print, names: Collection[str] | None = None) -> list[str]:
@@ -91,6 +108,10 @@ def clean(with_images: bool, tell: Tell = print, names: Collection[str] | None =
                 tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
                 lab.down()
                 gone.append(name)
+    for name in _remains(names):
+        tell(f"removing what is left of {name}")
+        leftovers.remove(name)
+        gone.append(name)
     for name, why in project.others().items():
         tell(f"left {name}: {why}")
     gone += array.sweep(sorted(labels.owners()))

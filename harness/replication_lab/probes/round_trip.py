@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from statistics import median
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.model.record.measurement import Spread
 from replication_lab.probes.link_rate import sum_of_rates
@@ -17,6 +18,8 @@ PINGS = 5
 PAUSE_SECONDS = 0.02
 # Longer than any round trip and any bulk answer that is requested here; a black hole costs a probe this long.
 ANSWER_SECONDS = 3
+# A handshake takes about four round trips.
+HANDSHAKE_SECONDS = 2
 
 
 class RoundTrip:
@@ -25,9 +28,9 @@ class RoundTrip:
     With `lanes` connections as many round trips are measured at once: across a WAN, five take as long as one.
     """
 
-    def __init__(self, link: RunningLink, lanes: int = 1):
+    def __init__(self, link: RunningLink, lanes: int = 1, answer_seconds: float = ANSWER_SECONDS):
         self.link = link
-        self._connection = link.far_end().connect(address=link.address, answer_seconds=ANSWER_SECONDS)
+        self._connection = link.far_end().connect(address=link.address, answer_seconds=answer_seconds)
         self._beside = [RoundTrip(link) for _ in range(lanes - 1)]
         self._busy = threading.Lock()
 
@@ -58,7 +61,8 @@ class RoundTrip:
     def answer_within(self, seconds: float) -> float:
         """Return one round trip in ms; TimeoutError when no answer came in time.
 
-        The connection is of no use after that.
+        The connection is of no use after that. One that has ended, as after an earlier question that got no answer, is
+        replaced: its end shows nothing about the link.
         """
         answered: list[float | None] = []
         asking = threading.Thread(target=lambda: answered.append(self.ping()), daemon=True)
@@ -66,7 +70,16 @@ class RoundTrip:
         asking.join(seconds)
         if not answered:
             raise TimeoutError(f"no answer across {self.link.name} within {seconds:g} s")
-        return answered[0] or 0.0
+        return answered[0] if answered[0] is not None else self._answer_anew()
+
+    def _answer_anew(self) -> float:
+        """Return the ms that a new connection took until it was usable; TimeoutError if there was no answer."""
+        began = clock.timer()
+        try:
+            with closing(RoundTrip(self.link, answer_seconds=HANDSHAKE_SECONDS)):
+                return (clock.timer() - began) * 1000
+        except LabError as error:
+            raise TimeoutError(f"no new connection across {self.link.name}: {error.found}") from error
 
     def kilobytes_per_second(self, kilobytes: int) -> float:
         """Return the bandwidth from the link's upstream by one long answer; 1 KB is 1000 bytes, as in Toxiproxy."""

@@ -13,7 +13,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,14 +29,15 @@ from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.kind import Nodes
+from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
 from replication_lab.runner.watched import watching
+from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host, places, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import ApplicationClient
-from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 WHOLE_SECONDS = 240
@@ -118,12 +119,11 @@ class DrillRun:
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
         with ExitStack() as stack:
-            stack.enter_context(self._settings())
-            stack.enter_context(self._waiting())
-            stack.enter_context(self._options())
+            stack.enter_context(drill_settings.applied(self.nodes, self.what))
             schedules = [stack.enter_context(closing(self._schedule(step))) for step in self.what.steps]
             self.under_load(schedules, ledger_file)
-        self.collect(baseline)
+        if "unrecovered" not in self.seen:
+            self.collect(baseline)
 
     def prepare(self) -> Baseline:
         """Do T0: every node healthy, the ledger's tables on each, and the figures to compare afterwards."""
@@ -141,20 +141,29 @@ class DrillRun:
         """Do T1 to T5 of each step, while clients write."""
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
-        with LineByLine(ledger_file) as file:
+        with (
+            LineByLine(ledger_file) as file,
+            observing(self.lab, *drill_settings.witnesses(self.nodes, self.what)) as witnesses,
+        ):
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 self._noise = NoiseMeter.start([self.lab])
-                with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
+                with watching(self.nodes, self._began) as self.seen["looked"], self._heard(witnesses), self._probing():
                     clock.pause(self.asked.wait_before)
                     self.seen["conditions"] = self.asked.conditions(self.nodes.names)
-                    for step, each in zip(self.what.steps, schedules, strict=True):
-                        self._act(step, each)
-                        clock.pause(self.what.after)
-                    self.seen["conditions"] += self.asked.conditions(self._untouched())
+                    self._act_in_turn(schedules)
                 self._note_noise()
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+
+    def _act_in_turn(self, schedules: list[FaultSchedule]) -> None:
+        """Do T1 to T5 of each step, and prove the conditions once more; end at a step that does not recover."""
+        for step, each in zip(self.what.steps, schedules, strict=True):
+            self._act(step, each)
+            if "unrecovered" in self.seen:
+                return
+            clock.pause(self.what.after)
+        self.seen["conditions"] += self.asked.conditions(self._untouched())
 
     @contextmanager
     def _probing(self) -> Iterator[None]:
@@ -164,6 +173,14 @@ class DrillRun:
             return
         with self.asked.probe.watching(self._began) as self.seen["application"]:
             yield
+
+    @contextmanager
+    def _heard(self, witnesses: Witnesses) -> Iterator[None]:
+        """Keep what the witnesses saw within the block, also if it fails."""
+        try:
+            yield
+        finally:
+            self.seen["observations"] = witnesses.observations(self._began)
 
     def _note_noise(self) -> None:
         """Record the noise since the last reading, and tell it if there was any."""
@@ -194,48 +211,6 @@ class DrillRun:
         ]
         self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
-
-    # -- how the servers are set -----------------------------------------------------------------------------------
-
-    @contextmanager
-    def _settings(self) -> Iterator[None]:
-        """Set the drill's variables on every node within the block, and restore the previous ones afterwards."""
-        names = self.what.settings
-        if not names:
-            yield
-            return
-        before = {name: self.lab.node(name).server().settings(*names) for name in self.nodes.names}
-        for name in self.nodes.names:
-            self.lab.node(name).server().set_global(**names)
-        try:
-            yield
-        finally:
-            for name, had in before.items():
-                # The server returns numbers as strings, but accepts only numbers. A server that does not answer was
-                # killed, and starts with its own settings again.
-                numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
-                with suppress(LabError):
-                    self.lab.node(name).server().set_global(**numbers)
-
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """Set the source's semi-sync wait point and timeout to the drill's within the block."""
-        if self.what.semisync is None:
-            yield
-            return
-        source, asked = self.nodes.writer(), self.what.semisync
-        had = SemiSync(source).status()
-        SemiSync(source).set(True, asked.wait_point, asked.timeout_ms)
-        try:
-            yield
-        finally:
-            with suppress(LabError):
-                SemiSync(source).set(had.enabled, had.wait_point, had.timeout_ms)
-
-    def _options(self) -> AbstractContextManager[None]:
-        """Set the drill's options of the replication within the block, if it has any."""
-        options = self.what.options
-        return self.nodes.optioned(options) if options else nullcontext()
 
     # -- one step --------------------------------------------------------------------------------------------------
 
@@ -280,13 +255,21 @@ class DrillRun:
             healed = self._time()
             each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
-        for name in replaced:
-            self.nodes.take_back(name, discard_errant=True)
-        self._until_back(healed)
+        try:
+            for name in replaced:
+                self.nodes.take_back(name, discard_errant=True)
+            self._until_back(healed)
+            drill_settings.renew(self.nodes, self.what)
+        except LabError as error:
+            # What was seen until now stays true. What the copies hold cannot be compared any more.
+            signals.raise_interruption(error)
+            self.seen["unrecovered"] = error.found
         whole = self._time()
-        proofs += each.verify_recovered()
+        if "unrecovered" not in self.seen:
+            proofs += each.verify_recovered()
         self.acted.append(FaultEvidence(step, broke, held, healed, whole, self._time(), proofs, views, struck))
-        self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
+        unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
+        self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
 
     def _take_over(self, step: Step) -> list[str]:
         """Let another node take over, and some clients write there; return the nodes to take back afterwards."""

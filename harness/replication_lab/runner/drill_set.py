@@ -26,6 +26,7 @@ from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
+from replication_lab.witnesses.witness import OBLIGATIONS
 from replication_lab.world import catalogue, clock, given_texts, own, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import servers
@@ -209,6 +210,7 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
         seed=seed,
         started=clock.now(),
         environment=described.environment(),
+        obligations=OBLIGATIONS,
     )
 
 
@@ -261,7 +263,7 @@ class Labs:
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or asked.drill.changes_roles:
+        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_roles:
             self.renew()
         return evidence
 
@@ -309,7 +311,8 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
             else "the run was killed, or has not ended yet"
         )
         return drill_result.not_done(what, f"it was not run: {record.stopped or lacking}")
-    evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
+    doubts = [*evidence.doubts, *record.doubts(record.engines[0]), *evidence.unproved(record.drills.obligations)]
+    evidence = msgspec.structs.replace(evidence, doubts=list(dict.fromkeys(doubts)))
     return judged_as_found(evidence, ledger(folder, what.name))
 
 

@@ -32,6 +32,7 @@ from replication_lab.replication import fitting_servers
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import EngineSession
 from replication_lab.runner.watched import watching
+from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses, observing
 from replication_lab.world import catalogue, clock, revisions, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, machine, project, servers
@@ -47,6 +48,9 @@ PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
 class World:
     """The part of the world that a run needs; the unit tests use tests.fakes.world in its place."""
+
+    # What its witnesses prove of each measurement.
+    obligations = OBLIGATIONS
 
     def __init__(self) -> None:
         self._left_up: set[str] = set()
@@ -110,6 +114,10 @@ class World:
     def watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
         """Ask each node about once a second within the block; times are the clock's."""
         return watching(replication.of(lab), 0.0)
+
+    def observing(self, lab: Lab) -> AbstractContextManager[Witnesses]:
+        """Observe the lab within the block with all witnesses."""
+        return observing(lab)
 
     def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
         return wait_for_quiet(own, seconds, tell)
@@ -205,6 +213,7 @@ class Run:
             only=self.experiment.only,
             against=self.experiment.against,
             environment=self.world.environment(),
+            obligations=self.world.obligations,
             started=self.world.now(),
         )
 

@@ -185,7 +185,7 @@ class EngineSession:
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.preset)
-        with self.experiment.arrange(lab, case) as watch:
+        with self.run.world.observing(lab) as witnesses, self.experiment.arrange(lab, case) as watch:
             put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
             with all_at_once(put_on) as toxics:
                 with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:
@@ -194,9 +194,10 @@ class EngineSession:
                     outcome = workload.run(lab, self.run.next_seed())
                     ran = began, clock.timer()
                     noise = meter.read()
+                    observed = [each.proof((0.0, ran[1] - began)) for each in witnesses.observations(began)]
             noise = replace(noise, loop_us=speed.loop_us)
             counted = watch.figures()
-            proofs = watch.proofs(outcome.commits, _fastest_commit_ms(outcome))
+            proofs = [*observed, *watch.proofs(outcome.commits, _fastest_commit_ms(outcome))]
             if isinstance(outcome, HasProofs):
                 proofs = [*proofs, *outcome.proofs]
         faults = [fault for toxic in toxics for fault in toxic.faults()]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, End, Event, Opening
+from replication_lab.model.record.chain import Chain
 from replication_lab.model.record.record import Record, encode, of_another_version
 from replication_lab.world import catalogue, signals
 from replication_lab.world.files import LineByLine, private_folder, reading, writing
@@ -25,11 +26,14 @@ class Journal:
     def __init__(self, what: str, now: Callable[[], datetime] = datetime.now, runs: Path | None = None):
         self._runs = runs or catalogue.RUNS
         self.folder = _new_folder(self._runs, f"{now():%Y%m%d-%H%M%S}-{what}")
-        self.record = Record()
+        self.record, self._chain = Record(), Chain()
         self._file = LineByLine(self.folder / RECORD)
 
     def write(self, event: Event) -> None:
-        self._file.write(encode(event), sync=True)
+        line, chain = encode(event, self._chain)
+        self._file.write(line, sync=True)
+        # Not of a line that was not written, as on a full disk.
+        self._chain = chain
         if not self.record.events:
             _point_latest(self._runs, self.folder)
         self.record = self.record.plus(event)

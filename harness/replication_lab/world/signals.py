@@ -3,6 +3,7 @@
 import functools
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -84,10 +85,14 @@ def noticed() -> None:
 
 
 class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classes are
-    """Ignore what ends a command within the block, so that a second one cannot stop the removal of interrupted work."""
+    """Ignore what ends a command within the block, so that a second one cannot stop the removal of interrupted work.
+
+    Signals interrupt only the main thread, and only there can be ignored; another thread has nothing to hold.
+    """
 
     def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in HANDLED}
+        held = HANDLED if threading.current_thread() is threading.main_thread() else ()
+        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in held}
 
     def __exit__(self, *_: object) -> None:
         restore(self._before)

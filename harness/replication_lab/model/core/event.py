@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 # The version of both kinds of record, and the oldest that is read; docs/summary.md lists the changes of each number.
-SCHEMA, OLDEST_SCHEMA = 6, 5
+SCHEMA, OLDEST_SCHEMA = 7, 5
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 # The machine was noisy, and the user chose --noise stop.
 NOISY = "noisy"
@@ -17,13 +17,18 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Opening(Event, frozen=True, kw_only=True):
-    """The first line: the request, and the machine. Each kind of run has its own type."""
+    """The first line: the request, and the machine. Each kind of run has its own type.
+
+    `obligations` are what witnesses must prove all through each measurement or drill; records before schema 7 have
+    none.
+    """
 
     schema: int = SCHEMA
     seed: int
     engines: list[str]
     environment: dict[str, Any] = {}
     started: str
+    obligations: list[str] = []
 
 
 class LabCameUp(Event, frozen=True, kw_only=True, tag="lab"):

@@ -18,6 +18,9 @@ from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeli
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
 
+# One more of a drill after which the nodes did not become healthy.
+RECOVERED = Expectation("every node is healthy again after the fault", "recovered", equals=1)
+
 
 class FigureJudgement(Judgement, frozen=True, kw_only=True):
     """The verdict of a drill's expectation: its figure, the bound, and the measured value."""
@@ -89,6 +92,8 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
     judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    if evidence.unrecovered:
+        judgements.append(_not_recovered(evidence, doubts))
     return Result(
         evidence.drill,
         figures,
@@ -100,9 +105,17 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     )
 
 
+def _not_recovered(evidence: Evidence, doubts: list[str]) -> FigureJudgement:
+    """Return the verdict that the nodes did not recover; only a quiet machine shows that it was not its slowness."""
+    noisy = next((str(each) for each in evidence.noise if not each.noise.quiet), "")
+    reason = doubts[0] if doubts else evidence.unrecovered + (f", but on a noisy machine: {noisy}" if noisy else "")
+    return _judgement(RECOVERED, Verdict.UNKNOWN if doubts or noisy else Verdict.REFUTED, 0, reason)
+
+
 def _unproved(evidence: Evidence) -> Iterator[str]:
     """Yield the reasons to doubt that each of the drill's faults acted: without that a figure shows nothing."""
     yield from evidence.failed_proofs
+    yield from evidence.unproved([])
     yield from (f"{acted.step}: no proof that it took effect" for acted in evidence.acted if not acted.proofs)
     if len(evidence.acted) < len(evidence.drill.steps):
         yield f"only {len(evidence.acted)} of {len(evidence.drill.steps)} steps were carried out"

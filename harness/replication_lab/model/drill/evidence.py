@@ -4,9 +4,10 @@ import msgspec
 
 from replication_lab.model.core.event import Event, Opening
 from replication_lab.model.core.noise import Noise
+from replication_lab.model.core.observation import Observation, unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
-from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.drill.drill import KEEPS_SETTINGS, Drill, Step
 from replication_lab.model.drill.history import Copy
 from replication_lab.model.lab.succession import TakenOver
 
@@ -105,6 +106,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     one a second of each; records of older versions have none. `application` are the answers of the user's own probe.
     `noise` is that of the load before, during and after each fault; records of older versions have none. `taken_over`
     are the changes of the node that accepts writes, with what each is known to have lost; older records have none.
+    `unrecovered` is why the nodes did not become healthy after a fault was undone; the drill ends there, and no copy is
+    read. `observations` are what witnesses saw all through the load, since schema 7.
     """
 
     drill: Drill
@@ -131,6 +134,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     looked: list[Looked] = []
     application: Application | None = None
     noise: list[NoiseWhile] = []
+    observations: list[Observation] = []
+    unrecovered: str = ""
 
     @property
     def mended(self) -> float:
@@ -138,10 +143,20 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
         return max((acted.healed for acted in self.acted), default=self.load[1])
 
     @property
+    def spoilt(self) -> str:
+        """Why the nodes may not be as before the drill; empty if they are."""
+        return next(iter(self.doubts), self.unrecovered)
+
+    @property
     def failed_proofs(self) -> list[str]:
         """The failed proofs in words: a fault did not act, or is still there; a condition did not apply."""
         proofs = [*self.conditions, *(proof for acted in self.acted for proof in acted.proofs)]
         return [proof.doubt for proof in proofs if proof.doubt]
+
+    def unproved(self, obligations: list[str]) -> list[str]:
+        """Return why these obligations, and those that were observed besides, are not proved for all of the load."""
+        kept = [KEEPS_SETTINGS] if obligations and self.drill.sets_variables else []
+        return unproved([*obligations, *kept], self.observations, self.load)
 
     @property
     def windows(self) -> list[tuple[float, float]]:

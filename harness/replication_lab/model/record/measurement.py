@@ -102,6 +102,11 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
         parts: list[SeenToxic | Proof] = [*self.faults, *self.proofs]
         return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
 
+    def unproved(self, obligations: list[str]) -> list[str]:
+        """Return which of these obligations it has no proof of, whatever a proof would say."""
+        given = {proof.what for proof in self.proofs}
+        return [f"not verified: {each}: no witness observed it" for each in obligations if each not in given]
+
     @property
     def _doubt_of_noise(self) -> list[str]:
         if not self.noise.accepted:

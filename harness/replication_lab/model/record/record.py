@@ -31,6 +31,7 @@ from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.live.record import Acted, Live, Second
 from replication_lab.model.question.question import Question
 from replication_lab.model.record.against import Against
+from replication_lab.model.record.chain import Chain
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.only import Only
 
@@ -59,6 +60,9 @@ class RunOpening(Opening, frozen=True, kw_only=True, tag="run"):
 Kind = TypeVar("Kind", bound=Event)
 # Reads so many bytes of a file from a place on.
 Again = Callable[[int, int], bytes]
+# Records of earlier schemas have no digests.
+DIGESTS_SINCE = 7
+ALTERED = "line {} of the record, or a line before it, was changed or removed after it had been written"
 # The samples of the first 4 MiB of a record stay in memory.
 HELD = 1 << 22
 AnyEvent = RunOpening | DrillsOpening | Live | LabCameUp | Measurement | Evidence | Second | Acted | Doubt | End
@@ -68,9 +72,17 @@ _decoder = msgspec.json.Decoder(AnyEvent)
 _KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__}
 
 
-def encode(event: Event) -> bytes:
-    """Return one line of the record, newline included."""
-    return _encoder.encode(event) + b"\n"
+def encode(event: Event, chain: Chain) -> tuple[bytes, Chain]:
+    """Return the next line of a record with its digest, newline included, and the chain with it."""
+    return chain.sealed(_encoder.encode(event))
+
+
+def written(events: Iterable[Event]) -> Iterator[bytes]:
+    """Yield the lines of a record that has these events."""
+    chain = Chain()
+    for event in events:
+        line, chain = encode(event, chain)
+        yield line
 
 
 class _Unread(Mapping[str, list[float]]):
@@ -112,13 +124,16 @@ class Record:
         `again` reads a part of the file once more. With it the samples beyond the first HELD bytes are not kept in
         memory but read when they are needed.
         """
-        whole, events = Lines(lines), list[Event]()
+        whole, chain, events, altered = Lines(lines), Chain(), list[Event](), list[Event]()
         for number, line in whole:
             found = _decode(line, number)
+            unchanged, chain = chain.continued(line)
+            if not unchanged and _has_digests(events[0] if events else found) and not altered:
+                altered = [Doubt(reason=ALTERED.format(number))]
             if again and whole.begin + len(line) > HELD:
                 found = _without_samples(found, partial(again, whole.begin, len(line)))
             events.append(found)
-        return cls(events, whole.torn)
+        return cls([*events, *altered], whole.torn)
 
     def plus(self, event: Event) -> "Record":
         return Record((*self.events, event), self.torn)
@@ -149,6 +164,11 @@ class Record:
     def _kind(self) -> str:
         kinds = {RunOpening: "of an experiment", DrillsOpening: "of drills", Live: "of the live page"}
         return kinds[type(self.opening)]
+
+    @property
+    def obligations(self) -> list[str]:
+        """What witnesses had to prove all through each measurement."""
+        return next((event.obligations for event in self.events if isinstance(event, Opening)), [])
 
     @property
     def engines(self) -> list[str]:
@@ -229,10 +249,18 @@ class Record:
         """Return the reasons to doubt an engine's figures: about the run as a whole, then about these measurements."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
         certain = [m for m in counted if not m.slow]
-        return whole + [f"{m.case}, round {m.round}: {reason}" for m in certain for reason in m.reasons_to_doubt]
+        return whole + [
+            f"{m.case}, round {m.round}: {reason}"
+            for m in certain
+            for reason in (*m.reasons_to_doubt, *m.unproved(self.obligations))
+        ]
 
     def _of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]
+
+
+def _has_digests(first: Event) -> bool:
+    return isinstance(first, Opening) and first.schema >= DIGESTS_SINCE
 
 
 def _last(events: list[Kind]) -> Kind | None:

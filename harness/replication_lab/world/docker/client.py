@@ -1,20 +1,24 @@
 """The Docker SDK's client: it returns all that a command in a container prints, and says when the engine is gone."""
 
+import re
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import docker
 from docker.errors import APIError, create_api_error_from_http_exception
 from docker.models.containers import Container, ContainerCollection
-from requests import HTTPError, RequestException, Response, Timeout
+from requests import HTTPError, PreparedRequest, RequestException, Response, Timeout
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world import requests_made
 
 # A frame of the engine's answer: its stream (1 is standard output, 2 is standard error), and the bytes that follow.
 FRAME = struct.Struct(">BxxxL")
 OUT, ERR = 1, 2
+# Requests that change a container or a network.
+CHANGES = re.compile(r"/(containers|networks)/([^/?]+)(?:/([a-z]+))?(?:\?|$)")
 CUT_OFF = "the connection ended before the command did"
 # What `docker compose` and other programs of Docker print if no engine answers.
 UNANSWERED = ("Cannot connect to the Docker daemon", "error during connect", "Is the docker daemon running")
@@ -132,10 +136,10 @@ class Containers(ContainerCollection):
 class Api(docker.APIClient):
     """The SDK's requests; every error of their connection is raised as EngineGone, also while an answer is read."""
 
-    def send(self, *request: Any, **options: Any) -> Response:
-        """Send a request as the SDK does."""
-        with unreachable_told():
-            answer = super().send(*request, **options)
+    def send(self, request: PreparedRequest, **options: Any) -> Response:
+        """Send a request as the SDK does; one that changes something is remembered as this process's own."""
+        with unreachable_told(), _noted(request):
+            answer = super().send(request, **options)
         read = answer.iter_content
 
         def chunks(*size: Any, **how: Any) -> Iterator[Any]:
@@ -145,6 +149,13 @@ class Api(docker.APIClient):
         # The SDK takes an answer's content, its lines and its chunks from there.
         answer.iter_content = chunks  # type: ignore[method-assign]
         return answer
+
+
+def _noted(request: PreparedRequest) -> AbstractContextManager[None]:
+    found = CHANGES.search(request.path_url)
+    if request.method == "GET" or found is None:
+        return nullcontext()
+    return requests_made.noted(found[3] or str(request.method).lower(), found[2])
 
 
 class EngineClient(docker.DockerClient):

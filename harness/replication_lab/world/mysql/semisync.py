@@ -46,6 +46,12 @@ class SemiSync:
             timeout_ms=int(variables.get(f"{prefix}_timeout", 0)),
         )
 
+    @property
+    def how_it_waits(self) -> list[str]:
+        """The variables of the source that say whether, where and how long a commit waits."""
+        prefix = self.server.dialect.semisync_source
+        return [f"{prefix}_{name}" for name in ("enabled", "wait_point", "timeout")]
+
     def _named(self, statement: str) -> dict[str, str]:
         return {row["Variable_name"].lower(): row["Value"] for row in self.server.rows(statement)}
 

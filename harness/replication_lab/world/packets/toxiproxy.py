@@ -1,5 +1,8 @@
 """Toxiproxy's HTTP API."""
 
+import os
+import secrets
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -7,9 +10,11 @@ import requests
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
+from replication_lab.world import requests_made
 
 # Toxiproxy refuses requests with a browser's user agent. It answers within milliseconds or not at all.
-HEADERS, SECONDS = {"User-Agent": "replication-lab"}, 5
+# The agent tells the changes of this process from those of all others.
+AGENT, SECONDS = f"replication-lab/{os.getpid()}-{secrets.token_hex(4)}", 5
 
 
 class Toxiproxy:
@@ -19,18 +24,13 @@ class Toxiproxy:
         self.address = address
         # It sends each request once: requests repeats none by itself.
         self._session = requests.Session()
-        self._session.headers.update(HEADERS)
+        self._session.headers.update({"User-Agent": AGENT})
         # A company's HTTP proxy, set in the environment, must not be used for loopback.
         self._session.trust_env = False
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Return the decoded JSON of an answer; LabError with Toxiproxy's message if it refuses or is silent."""
-        try:
-            answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
-        except requests.RequestException as error:
-            raise LabError(
-                f"Toxiproxy at {self.address} does not answer: {error}", "a response of its API", "./lab status"
-            ) from error
+        answer = self._answer(method, path, body)
         if not answer.ok:
             raise LabError(
                 f"Toxiproxy refused {method} {path}: {answer.text.strip()}",
@@ -39,8 +39,27 @@ class Toxiproxy:
             )
         return answer.json() if answer.content else None
 
+    def _answer(self, method: str, path: str, body: Any = None) -> requests.Response:
+        noted = nullcontext() if method == "GET" else requests_made.noted(method, self.address)
+        try:
+            with noted:
+                return self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
+        except requests.RequestException as error:
+            raise LabError(
+                f"Toxiproxy at {self.address} does not answer: {error}", "a response of its API", "./lab status"
+            ) from error
+
     def proxies(self) -> dict[str, dict[str, Any]]:
         return self.call("GET", "/proxies")
+
+    def changes(self, since: int = 0) -> dict[str, Any] | None:
+        """Return what was asked to change after the first `since` changes; None where the image has no such list.
+
+        `count` is the number of all changes, `began` tells one start of the proxy from another. `now` and the `at` of
+        each change are seconds since then; `agent` is the user agent of whoever asked for it.
+        """
+        answer = self._answer("GET", f"/changes?since={since}")
+        return answer.json() if answer.ok else None
 
     def create(self, name: str, listen: str, upstream: str) -> None:
         """Create a proxy, switched on."""
@@ -69,7 +88,7 @@ class Toxiproxy:
 
     def carried(self, link: str) -> int:
         """Return the bytes that all connections sharing the rate `link` have carried; 0 for an unknown name."""
-        answer = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS)
+        answer = self._answer("GET", "/metrics")
         counter = f'{LINK_RATE}_bytes_total{{link="{link}"}} '
         counted = [line.removeprefix(counter) for line in answer.text.splitlines() if line.startswith(counter)]
         return int(float(counted[0])) if counted else 0

@@ -1,0 +1,58 @@
+"""What a witness saw in a span of time: whether something was so all through it, and when it was not."""
+
+import msgspec
+
+from replication_lab.model.core.proof import Proof
+
+# The longest time without an observation that a claim about a span may have, in seconds.
+GAP_SECONDS = 1.0
+# How many of the moments at which it was not so are told.
+TOLD = 3
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """Something that was seen, `at` seconds after the load began."""
+
+    at: float
+    what: str
+
+    def __str__(self) -> str:
+        return f"at {self.at:.1f} s {self.what}"
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """What was seen of one obligation between `begin` and `end`, in seconds since the load began.
+
+    `gap_s` is the longest time within them without an observation: 0 for a log or a counter, which misses nothing.
+    `contrary` are the moments at which it was not so.
+    """
+
+    obligation: str
+    begin: float
+    end: float
+    gap_s: float = 0.0
+    contrary: list[Happened] = []
+
+    def proof(self, span: tuple[float, float]) -> Proof:
+        """Return the proof of the obligation for a span of seconds."""
+        wrong = "; ".join(self.doubts(span)).removeprefix(f"{self.obligation}: ")
+        return Proof(self.obligation, wrong or f"so from {span[0]:.1f} to {span[1]:.1f} s", ok=not wrong)
+
+    def doubts(self, span: tuple[float, float]) -> list[str]:
+        """Return why this does not prove the obligation for a span of seconds; empty if it does."""
+        began, ended = span
+        if self.begin > began + GAP_SECONDS or self.end < ended - GAP_SECONDS:
+            seen = f"observed from {self.begin:.1f} to {self.end:.1f} s, not from {began:.1f} to {ended:.1f} s"
+            return [f"not verified: {self.obligation}: {seen}"]
+        if self.gap_s > GAP_SECONDS:
+            return [f"not verified: {self.obligation}: {self.gap_s:.1f} s without an observation"]
+        more = f"; and {len(self.contrary) - TOLD} times more" if len(self.contrary) > TOLD else ""
+        told = "; ".join(map(str, self.contrary[:TOLD])) + more
+        return [f"{self.obligation}: {told}"] if self.contrary else []
+
+
+def unproved(obligations: list[str], given: list[Observation], span: tuple[float, float]) -> list[str]:
+    """Return why these obligations are not proved for a span: no observation, one with a gap, or a contrary one."""
+    by_obligation = {each.obligation: each for each in given}
+    doubts = [f"not verified: {each}: no witness observed it" for each in obligations if each not in by_obligation]
+    return doubts + [doubt for each in given for doubt in each.doubts(span)]

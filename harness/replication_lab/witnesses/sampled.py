@@ -1,0 +1,56 @@
+"""A witness by many readings: for what no log and no counter tells."""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.observation import Happened, Observation
+from replication_lab.world import clock
+
+EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
+# Returns what is not as it should be now, in words; LabError of a node that does not answer.
+Reading = Callable[[], list[str]]
+
+
+class Sampled:
+    """Reads again and again from its making on, each node in a thread of its own."""
+
+    def __init__(self, obligation: str, readings: Mapping[str, Reading]) -> None:
+        self.obligation = obligation
+        self._contrary: list[tuple[float, str]] = []
+        self._gap_s, self._stop, self._began = 0.0, threading.Event(), clock.timer()
+        self._threads = [
+            threading.Thread(target=self._read, args=(reading,), name=f"reads {node}", daemon=True)
+            for node, reading in readings.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, reading: Reading) -> None:
+        last: float | None = clock.timer()
+        while not self._stop.is_set():
+            try:
+                wrong, now = reading(), clock.timer()
+            except LabError:
+                # A node that a fault ended or froze does nothing that would have to be seen.
+                last = None
+            else:
+                self._gap_s = max(self._gap_s, now - (last or now))
+                self._contrary += [(now, each) for each in wrong]
+                last = now
+            clock.pause(EVERY_SECONDS, unless=self._stop)
+
+    def observation(self, zero: float) -> Observation:
+        """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
+        return Observation(
+            self.obligation,
+            begin=round(self._began - zero, 3),
+            end=round(clock.timer() - zero, 3),
+            gap_s=round(self._gap_s, 3),
+            contrary=[Happened(round(at - zero, 3), what) for at, what in sorted(self._contrary)],
+        )
+
+    def close(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(ANSWER_SECONDS)

@@ -1,0 +1,56 @@
+"""The witnesses of a lab: who they are, and observing with all of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.observation import Observation
+from replication_lab.witnesses.containers import ContainerWitness
+from replication_lab.witnesses.links import LinkWitness
+from replication_lab.witnesses.paths import CROSSES, paths
+from replication_lab.world.docker.lab import Lab
+
+# Who observes every load and every drill, by what is proved.
+ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
+    ContainerWitness.obligation: ContainerWitness,
+    LinkWitness.obligation: LinkWitness,
+    CROSSES: paths,
+}
+OBLIGATIONS = list(ALWAYS)
+
+
+class Witness(Protocol):
+    """Observes one obligation from its making until `close`, by something that misses nothing, or by many readings."""
+
+    obligation: str
+
+    def observation(self, zero: float) -> Observation:
+        """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """Several witnesses that observe the same lab."""
+
+    each: list[Witness]
+
+    def observations(self, zero: float) -> list[Observation]:
+        """Return what each saw; nothing of one that cannot tell, so that its obligation is not proved."""
+        found = []
+        for witness in self.each:
+            with suppress(LabError):
+                found.append(witness.observation(zero))
+        return found
+
+
+@contextmanager
+def observing(lab: Lab, *others: Witness) -> Iterator[Witnesses]:
+    """Observe a lab within the block, with those of every lab and with others."""
+    with ExitStack() as stack:
+        for other in others:
+            stack.enter_context(closing(other))
+        yield Witnesses([*(stack.enter_context(closing(kind(lab))) for kind in ALWAYS.values()), *others])

@@ -1,0 +1,120 @@
+"""What the engine says that it does to containers, as it happens: one subscription, which misses nothing."""
+
+import threading
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from docker.errors import DockerException
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock, requests_made
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import labels
+
+# What each request makes the engine report, by the end of its path. A stop sends a second signal if the first has no
+# effect.
+CAUSES: dict[str, Set[str]] = {
+    "kill": {"kill"},
+    "stop": {"kill", "stop"},
+    "start": {"start"},
+    "restart": {"kill", "stop", "start", "restart"},
+    "pause": {"pause"},
+    "unpause": {"unpause"},
+    "update": {"update"},
+    "connect": {"connect"},
+    "disconnect": {"disconnect"},
+    "delete": {"kill", "destroy"},
+}
+REPORTED = {act for acts in CAUSES.values() for act in acts}
+# A process that ends by itself is what a server did, and no interference.
+ENDED = "die"
+# What the engine reports on its own: it connects a container that starts, and disconnects one that ended.
+FOLLOWS = {"connect": "start", "disconnect": ENDED}
+
+
+@dataclass(frozen=True)
+class EngineEvent:
+    """An act of the engine on a container of a service, at a moment of the clock's timer."""
+
+    at: float
+    act: str
+    container: str
+    service: str
+
+
+class EngineEvents:
+    """The acts on a project's containers since it was made; `lost` is the moment from which on nothing was heard."""
+
+    def __init__(self, project: str, services: Mapping[str, str], restarting: Set[str]) -> None:
+        """Subscribe; `services` are the names of containers by their IDs, `restarting` those with a restart policy."""
+        self._project, self._services, self._restarting = project, dict(services), restarting
+        self._heard: list[EngineEvent] = []
+        self.lost: float | None = None
+        self._stream = docker_engine.client().events(decode=True, filters={"type": ["container", "network"]})
+        self._thread = threading.Thread(target=self._listen, name="engine events", daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with suppress(DockerException, LabError, OSError, ValueError, AttributeError):
+            for event in self._stream:
+                self._hear(event)
+        self.lost = clock.timer()
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        about = event.get("Actor", {}).get("Attributes", {})
+        container = about.get("container", "") if event.get("Type") == "network" else event["Actor"]["ID"]
+        if about.get(labels.PROJECT) == self._project and labels.SERVICE in about:
+            self._services.setdefault(container, about[labels.SERVICE])
+        if container in self._services:
+            heard = EngineEvent(clock.timer(), event.get("Action", ""), container, self._services[container])
+            self._heard.append(heard)
+
+    def by_others(self) -> list[EngineEvent]:
+        """Return the acts that no request of this process caused, nor the engine by itself, in their order."""
+        requests, explained, others = requests_made.made(), set[tuple[int, str]](), list[EngineEvent]()
+        for event in list(self._heard):
+            if event.act not in REPORTED:
+                continue
+            cause = next(
+                (n for n, one in enumerate(requests) if _may_cause(one, event) and (n, event.act) not in explained),
+                None,
+            )
+            if cause is not None and not (event.act == "kill" and requests[cause].kind != "kill"):
+                # One request has each effect once, but a stop may send two signals.
+                explained.add((cause, event.act))
+            if cause is None and not self._is_natural(event):
+                others.append(event)
+        return others
+
+    def _is_natural(self, event: EngineEvent) -> bool:
+        """Return whether the engine does so by itself."""
+        return any(FOLLOWS.get(event.act) == other.act for other in self._near(event)) or (
+            event.act == "start" and event.container in self._restarting and self._ended_alone(event)
+        )
+
+    def _near(self, event: EngineEvent) -> list[EngineEvent]:
+        return [
+            other
+            for other in list(self._heard)
+            if other.container == event.container and abs(other.at - event.at) <= requests_made.LATE_SECONDS
+        ]
+
+    def _ended_alone(self, event: EngineEvent) -> bool:
+        """Return whether a container had ended without a signal of the engine before this event."""
+        before = [one.act for one in list(self._heard) if one.container == event.container and one.at < event.at]
+        ends = [act for act in before if act in (ENDED, "kill", "start")]
+        return ends[-1:] == [ENDED] and ends[-2:-1] != ["kill"]
+
+    def close(self) -> None:
+        """End the subscription."""
+        with suppress(DockerException, OSError, AttributeError):
+            self._stream.close()
+        self._thread.join(1)
+
+
+def _may_cause(made: requests_made.OwnRequest, event: EngineEvent) -> bool:
+    # A request to a network names the container in its body.
+    concerned = event.act in FOLLOWS or event.container.startswith(made.what)
+    return concerned and event.act in CAUSES.get(made.kind, ()) and made.may_cause(event.at)

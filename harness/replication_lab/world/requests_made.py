@@ -1,0 +1,53 @@
+"""The requests of this process that change containers and links, and when: everything else was done by others."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from replication_lab.world import clock
+
+# A drill makes some hundreds.
+REMEMBERED = 10_000
+# By how much an event may come after the answer to the request that caused it.
+LATE_SECONDS = 2.0
+
+
+@dataclass
+class OwnRequest:
+    """A request that changes `what`, between two moments of the clock's timer; `ended` is infinite until it ends."""
+
+    kind: str
+    what: str
+    began: float
+    ended: float = field(default=float("inf"))
+
+    def may_cause(self, at: float) -> bool:
+        """Return whether something that was seen at a moment may come from it."""
+        return self.began <= at <= self.ended + LATE_SECONDS
+
+    def overlaps(self, begin: float, end: float) -> bool:
+        return self.began <= end and begin <= self.ended
+
+
+_made: deque[OwnRequest] = deque(maxlen=REMEMBERED)
+_lock = threading.Lock()
+
+
+@contextmanager
+def noted(kind: str, what: str) -> Iterator[None]:
+    """Remember the block as a request of this process."""
+    request = OwnRequest(kind, what, clock.timer())
+    with _lock:
+        _made.append(request)
+    try:
+        yield
+    finally:
+        request.ended = clock.timer()
+
+
+def made() -> list[OwnRequest]:
+    """Return the requests of this process, the oldest first."""
+    with _lock:
+        return list(_made)

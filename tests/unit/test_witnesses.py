@@ -1,0 +1,213 @@
+"""Do the witnesses tell what others did from what the lab did itself?"""
+
+import queue
+import threading
+from types import SimpleNamespace
+
+import pytest
+from replication_lab.model.core.errors import LabError
+from replication_lab.witnesses.links import LinkWitness
+from replication_lab.world import clock, requests_made
+from replication_lab.world.docker import engine_events
+from replication_lab.world.docker.engine_events import EngineEvents
+from replication_lab.world.packets.toxiproxy import AGENT
+
+NODE = "0123456789abcdef"
+END = None
+
+
+class FakeEngine:
+    """An engine whose events a test gives."""
+
+    def __init__(self):
+        self.told = queue.Queue()
+
+    def events(self, **_):
+        return self
+
+    def __iter__(self):
+        return iter(self.told.get, END)
+
+    def close(self):
+        self.told.put(END)
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    found = FakeEngine()
+    monkeypatch.setattr(engine_events.docker_engine, "client", lambda: found)
+    return found
+
+
+@pytest.fixture
+def heard(engine):
+    """Return what others did, by the acts that an engine tells of one node, all at this moment."""
+
+    def of(*acts, restarting=frozenset(), requests=()):
+        events = EngineEvents("lab-x", {NODE: "node1"}, restarting)
+        for kind in requests:
+            with requests_made.noted(kind, NODE):
+                pass
+        for act in acts:
+            kind = "network" if act in ("connect", "disconnect") else "container"
+            about = {"container": NODE} if kind == "network" else {}
+            engine.told.put({"Type": kind, "Action": act, "Actor": {"ID": NODE, "Attributes": about}})
+        events.close()
+        return [event.act for event in events.by_others()]
+
+    return of
+
+
+@pytest.fixture(autouse=True)
+def nothing_requested():
+    requests_made._made.clear()
+
+
+@pytest.mark.parametrize(
+    ("request_", "acts"),
+    [
+        ("kill", ["kill", "disconnect", "die"]),
+        ("stop", ["kill", "kill", "die", "disconnect", "stop"]),
+        ("start", ["connect", "start"]),
+        ("restart", ["kill", "die", "stop", "start", "restart"]),
+        ("pause", ["pause"]),
+        ("update", ["update"]),
+        ("delete", ["kill", "die", "disconnect", "destroy"]),
+    ],
+)
+def test_what_the_lab_asked_for_is_its_own_and_the_same_by_others_is_not(heard, request_, acts):
+    """The engine tells what it does, not for whom."""
+    assert heard(*acts, requests=[request_]) == []
+    requests_made._made.clear()
+    assert set(heard(*acts)) == set(acts) - {"die", "connect", "disconnect"}
+
+
+def test_a_start_by_others_after_the_labs_own_kill_is_told(heard):
+    """One request explains only what it can cause."""
+    assert heard("kill", "die", "start", requests=["kill"]) == ["start"]
+    requests_made._made.clear()
+    assert heard("kill", "die", "start", "kill", "die", requests=["kill"]) == ["start", "kill"]
+
+
+def test_a_container_that_ends_by_itself_is_no_interference(heard):
+    """A server may crash by the fault; what the engine's policy starts again then is no interference either."""
+    assert heard("oom", "die", "disconnect") == []
+    assert heard("die", "disconnect", "connect", "start", restarting={NODE}) == []
+    assert heard("kill", "die", "start", restarting={NODE}) == ["kill", "start"]
+
+
+def test_a_network_that_others_took_away_is_told(heard):
+    """Without an end or a start of the container there is no other reason."""
+    assert heard("disconnect", "connect") == ["disconnect", "connect"]
+
+
+def test_events_of_other_projects_are_not_counted(engine):
+    """Those of a container that was made since are."""
+    events = EngineEvents("lab-x", {}, set())
+    project = {"com.docker.compose.project": "lab-y", "com.docker.compose.service": "node1"}
+    engine.told.put({"Type": "container", "Action": "kill", "Actor": {"ID": "f" * 16, "Attributes": project}})
+    own = {**project, "com.docker.compose.project": "lab-x"}
+    engine.told.put({"Type": "container", "Action": "kill", "Actor": {"ID": "e" * 16, "Attributes": own}})
+    events.close()
+
+    assert [event.container for event in events.by_others()] == ["e" * 16]
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def until(condition):
+    """Return the first true value of a condition that a thread of the lab makes true."""
+    for _ in range(1000):
+        if found := condition():
+            return found
+        threading.Event().wait(0.01)
+    raise AssertionError("never")
+
+
+class FakeProxy:
+    """A Toxiproxy with or without a list of changes."""
+
+    address = "127.0.0.1:1"
+
+    def __init__(self, lists=True):
+        self.lists, self.began, self.all, self.state = lists, 1, [], {"a-b": {"enabled": True}}
+
+    def changes(self, since=0):
+        if not self.lists:
+            return None
+        return {"began": self.began, "now": 50.0, "count": len(self.all), "changes": self.all[since:]}
+
+    def proxies(self):
+        if self.state is None:
+            raise LabError("gone", "a proxy")
+        return self.state
+
+
+@pytest.fixture
+def observed():
+    """Return the observation about a lab's only link, given its proxy and what happens meanwhile."""
+    opened = []
+
+    def of(proxy, meanwhile):
+        link = SimpleNamespace(
+            name="a-b", toxiproxy=proxy, ends=SimpleNamespace(proxy=SimpleNamespace(name="toxiproxy"))
+        )
+        lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link)
+        zero = clock.timer()
+        opened.append(LinkWitness(lab))
+        meanwhile(proxy)
+        return opened[-1], zero
+
+    yield of
+    for each in opened:
+        each.close()
+
+
+def changed_by(agent):
+    return lambda proxy: proxy.all.append({"at": 49.0, "agent": agent, "method": "DELETE", "path": "/proxies/a-b"})
+
+
+def test_a_change_of_others_is_told_with_its_time_and_the_labs_own_is_not(observed):
+    """By the agent that each request names."""
+    links, zero = observed(FakeProxy(), changed_by("curl/8"))
+    (found,) = links.observation(zero).contrary
+    assert found.what == "curl/8 sent DELETE /proxies/a-b"
+    assert found.at == pytest.approx(-1.0, abs=0.5)
+
+    links, zero = observed(FakeProxy(), changed_by(AGENT))
+    assert links.observation(zero).contrary == []
+
+
+def test_a_proxy_that_was_restarted_or_forgot_changes_proves_nothing(observed):
+    """What happened before is not known."""
+    links, zero = observed(FakeProxy(), lambda proxy: setattr(proxy, "began", 2))
+    assert "had been restarted" in links.observation(zero).contrary[0].what
+
+    proxy = FakeProxy()
+    links, zero = observed(proxy, changed_by(AGENT))
+    proxy.changes = lambda since: {"began": 1, "now": 50.0, "count": 7, "changes": []}
+    assert "7 changes are not listed any more" in links.observation(zero).contrary[0].what
+
+
+def test_a_proxy_without_a_list_is_read_again_and_again(observed):
+    """As the authors' image."""
+
+    def cut(proxy):
+        proxy.state = {"a-b": {"enabled": False}}
+
+    links, zero = observed(FakeProxy(lists=False), cut)
+    found = until(lambda: links.observation(zero).contrary)
+    assert found[0].what == "the proxies of toxiproxy changed"
+
+
+def test_a_change_that_the_lab_asked_for_meanwhile_is_its_own(observed):
+    """Readings alone do not tell who changed what."""
+
+    def cut(proxy):
+        with requests_made.noted("POST", proxy.address):
+            proxy.state = {"a-b": {"enabled": False}}
+
+    links, zero = observed(FakeProxy(lists=False), cut)
+    until(lambda: links.observation(zero).gap_s)
+    assert links.observation(zero).contrary == []
