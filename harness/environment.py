@@ -18,7 +18,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from replication_lab.model.core.command import STARTING_LABS
@@ -131,6 +131,9 @@ def _make(command: Sequence[str]) -> None:
             # Here, where a terminal can be asked, and an installation by apt is not ended by another part's error.
             if command and command[0] in STARTING_LABS and not {"-h", "--help"} & set(command):
                 _prepare_engine()
+            # A signal that comes just before a wait without a limit does not end it.
+            while not wait([filled], timeout=0.1).done:
+                pass
             filled.result()
         except BaseException:
             steps.stop()
