@@ -38,7 +38,7 @@ class Programs:
             **dict.fromkeys(SLAPS, self._grouped),
         }
         self._scripts: dict[str, Program] = {
-            "/tmp/sequential_inserts": self._inserted,
+            "/tmp/inserts": self._inserted,
             "/tmp/row_updates": self._changed,
             "/tmp/timed_script": self._timed,
             "oltp_read_write": self._transacted,
@@ -91,7 +91,7 @@ class Programs:
         return f"    total number of events:              {rows}\n"
 
     def _inserted(self, _service: str, command: tuple[str, ...]) -> str:
-        """Return what the clients of workloads/sequential_inserts.lua print."""
+        """Return what the clients of workloads/inserts.lua print."""
         options = _options(command)
         clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
         think = int(options.get("think", 0)) / 1000

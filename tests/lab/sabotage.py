@@ -8,7 +8,7 @@ from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import EngineSession
-from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.clock import wait_until
 from replication_lab.world.journal import Journal
@@ -22,7 +22,7 @@ ROUNDS = 2
 class Sabotaged:
     """A workload with an action of another party, once its clients have committed something."""
 
-    workload: SequentialInserts | TimedScript
+    workload: Inserts | TimedScript
     act: Any
 
     def run(self, lab, seed):
@@ -40,10 +40,10 @@ class Sabotaged:
         self.act(lab)
 
 
-FEW_ROWS = SequentialInserts(rows=24)
+FEW_ROWS = Inserts(rows=24)
 
 
-def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: SequentialInserts = FEW_ROWS):
+def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Inserts = FEW_ROWS):
     """Judge a claim about one lab's cases after two rounds with `act` in each load; return judgement and all doubts."""
     chosen = next(each for each in experiment.claims if each.id == claim)
     preset = Preset("sabotage", min_rounds=ROUNDS, max_rounds=ROUNDS)

@@ -5,7 +5,7 @@ import time
 import pytest
 from replication_lab.experiments.question.load import PACED_INSERTS
 from replication_lab.model.question.rate import KEPT
-from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.timed_script import TimedScript
 
 from tests.lab.sabotage import Sabotaged
@@ -57,7 +57,7 @@ def test_a_stall_shows_in_each_transaction_that_should_have_begun_meanwhile(load
 @pytest.mark.long
 def test_without_a_rate_the_same_stall_is_seen_once_by_each_client(loaded):
     """What a rate is for."""
-    closed = SequentialInserts(clients=CLIENTS, seconds=SECONDS)
+    closed = Inserts(clients=CLIENTS, seconds=SECONDS)
     closed.prepare(loaded)
 
     found = Sabotaged(closed, stall).run(loaded, 7)

@@ -3,19 +3,21 @@
 import secrets
 
 import pytest
-from replication_lab.experiments.galera_vs_semisync import experiment
+from replication_lab.experiments import load
 from replication_lab.faults.cpu_limit import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.sabotage import judgement_of
+
+EXPERIMENT = load("galera_vs_semisync")
 
 ONE_COMMIT_WAITS, ONE_ROUND_TRIP = "galera-commit-waits", "after-sync-commit-is-one-round-trip"
 A_SLOW_REPLICA = "slow-replica-does-not-throttle-semisync"
@@ -43,20 +45,20 @@ def pair(docker):
 @pytest.fixture
 def of_cluster(cluster, tmp_path):
     """Return the judgement of one client's commit on the cluster when `act` happens during the load, and all doubts."""
-    return lambda act: judgement_of(experiment, ONE_COMMIT_WAITS, cluster, act, tmp_path)
+    return lambda act: judgement_of(EXPERIMENT, ONE_COMMIT_WAITS, cluster, act, tmp_path)
 
 
 @pytest.fixture
 def of_pair(pair, tmp_path):
     """Return the judgement of one client's semi-synchronous commit with `act` during the load, and all doubts."""
-    return lambda act: judgement_of(experiment, ONE_ROUND_TRIP, pair, act, tmp_path)
+    return lambda act: judgement_of(EXPERIMENT, ONE_ROUND_TRIP, pair, act, tmp_path)
 
 
 @pytest.fixture
 def of_slow_replica(pair, tmp_path):
     """Return the judgement of semi-sync with a slow replica when `act` happens during a load as the experiment's."""
-    load = SequentialInserts(64, seconds=1)
-    return lambda act: judgement_of(experiment, A_SLOW_REPLICA, pair, act, tmp_path, load)
+    load = Inserts(64, seconds=1)
+    return lambda act: judgement_of(EXPERIMENT, A_SLOW_REPLICA, pair, act, tmp_path, load)
 
 
 # In `make test` claims of this experiment are judged without a doubt, which shows the same.

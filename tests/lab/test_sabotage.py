@@ -1,7 +1,8 @@
 """What goes wrong behind the lab's back during a load ends in UNKNOWN with the reason, never in green."""
 
 import pytest
-from replication_lab.experiments.semisync_wan import LINK, experiment
+from replication_lab.experiments import load
+from replication_lab.experiments.semisync_wan import LINK
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.world.mysql.replica import Replica
@@ -9,13 +10,15 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.sabotage import judgement_of
 
+EXPERIMENT = load("semisync_wan")
+
 CLAIM = "after-commit-one-client-per-round-trip"
 
 
 @pytest.fixture
 def judged(loaded, tmp_path):
     """Return the judgement of a claim after two rounds of one case with interference in each, and all doubts."""
-    return lambda act: judgement_of(experiment, CLAIM, loaded, act, tmp_path)
+    return lambda act: judgement_of(EXPERIMENT, CLAIM, loaded, act, tmp_path)
 
 
 # In `make test` the claims of this experiment are judged without a doubt, which shows the same.

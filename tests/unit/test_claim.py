@@ -19,7 +19,7 @@ from tests.unit.synthetic import claim, experiment, lab, measurement, record, re
 
 PLAN = Plan(3, 8)
 AS_CLAIMED = Expected()
-ASYNC = throughput("async-85ms").over(throughput("none"))
+ASYNC = throughput("async-85ms") / throughput("none")
 HOLDS, REFUTED, UNKNOWN = Verdict.HOLDS, Verdict.REFUTED, Verdict.UNKNOWN
 
 
@@ -43,18 +43,18 @@ def counts(*pairs) -> Record:
 @pytest.mark.parametrize(
     ("relation", "verdict"),
     [
-        (ASYNC.at_least(0.7), HOLDS),
-        (ASYNC.at_least(0.99), REFUTED),
-        (ASYNC.at_least(0.895), UNKNOWN),
-        (ASYNC.at_most(0.99), HOLDS),
-        (ASYNC.at_most(0.7), REFUTED),
+        (ASYNC >= 0.7, HOLDS),
+        (ASYNC >= 0.99, REFUTED),
+        (ASYNC >= 0.895, UNKNOWN),
+        (ASYNC <= 0.99, HOLDS),
+        (ASYNC <= 0.7, REFUTED),
         (ASYNC.equals(within=0.2), HOLDS),
         (ASYNC.equals(within=0.02), REFUTED),
         (ASYNC.between(0.8, 1.0), HOLDS),
         (rtt("after-sync-85ms-1").between(84, 87), HOLDS),
         (rtt("after-sync-85ms-1").between(84, 85), REFUTED),
-        (Figure("after-sync-85ms-1", "latency_min_ms").at_least(80), HOLDS),
-        (throughput("after-commit-85ms-16").over(PerRoundTrip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
+        (Figure("after-sync-85ms-1", "latency_min_ms") >= 80, HOLDS),
+        ((throughput("after-commit-85ms-16") / PerRoundTrip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
     ],
 )
 def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relation, verdict):
@@ -70,7 +70,7 @@ def on(engine, case, *values) -> list[Measurement]:
     ]
 
 
-ACROSS = Figure("aria", "average_ms").over(Figure("myisam", "average_ms", "mysql-5.5"))
+ACROSS = Figure("aria", "average_ms") / Figure("myisam", "average_ms", "mysql-5.5")
 BESIDE = Record(
     [
         run(engines=["mariadb", "mysql-5.5"]),
@@ -119,13 +119,13 @@ def test_noise_on_the_other_engine_is_told():
     ]
     of = Record([run(engines=["mariadb", "mysql-5.5"]), *on("mariadb", "aria", 30, 30.3, 29.7), *noisy])
 
-    assert "no quiet round of myisam (myisam, round 1: noisy host" in judged(ACROSS.at_most(4), of).reason
+    assert "no quiet round of myisam (myisam, round 1: noisy host" in judged(ACROSS <= 4, of).reason
 
 
 def test_an_undecided_claim_tells_its_interval_and_what_it_straddles():
     """UNKNOWN comes with the figures that made it so."""
-    assert "straddles 0.895" in judged(ASYNC.at_least(0.895)).reason
-    assert "undecided after 4 rounds" in judged(ASYNC.at_least(0.895)).reason
+    assert "straddles 0.895" in judged(ASYNC >= 0.895).reason
+    assert "undecided after 4 rounds" in judged(ASYNC >= 0.895).reason
 
 
 def test_the_law_is_clients_over_the_measured_round_trip():
@@ -146,7 +146,7 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
     """A noisy host is a reason for UNKNOWN, and the reader is told which noise."""
     of = replaced(record(3), "none", 2, noise=Noise(quiet=False, why="foreign CPU 0.4"))
 
-    judgement = judged(ASYNC.at_least(0.7), of)
+    judgement = judged(ASYNC >= 0.7, of)
 
     assert judgement.verdict is UNKNOWN
     assert "only 2 quiet rounds" in judgement.reason
@@ -165,7 +165,7 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
 )
 def test_one_untrustworthy_measurement_makes_its_claims_unknown(sabotage, reason):
     """An unseen fault, a failed proof, a doubt or a failed computation in one round undoes a claim that would hold."""
-    relation = throughput("after-sync-85ms-1").over(PerRoundTrip("after-sync-85ms-1")).between(0.95, 1)
+    relation = (throughput("after-sync-85ms-1") / PerRoundTrip("after-sync-85ms-1")).between(0.95, 1)
     assert judged(relation).verdict is HOLDS
 
     judgement = judged(relation, replaced(record(4), "after-sync-85ms-1", 2, **sabotage))
@@ -178,7 +178,7 @@ def test_a_doubt_about_one_case_leaves_claims_about_others_alone():
     """Only the claims that use the doubtful case are undone."""
     of = replaced(record(4), "after-sync-85ms-1", 2, doubts=["semi-sync fell back"])
 
-    assert judged(ASYNC.at_least(0.7), of).verdict is HOLDS
+    assert judged(ASYNC >= 0.7, of).verdict is HOLDS
 
 
 def test_a_doubt_about_the_run_makes_every_claim_unknown():
@@ -191,7 +191,7 @@ def test_a_doubt_about_the_run_makes_every_claim_unknown():
 @pytest.mark.parametrize(
     "relation",
     [
-        ASYNC.at_least(0.7),
+        ASYNC >= 0.7,
         Total("none", "lost").is_zero(trials="trials"),
         Total("none", "lost").is_positive(),
     ],
@@ -206,7 +206,7 @@ def test_cases_that_were_not_measured_are_unknown(relation):
 
 def test_a_figure_that_nobody_took_is_unknown_and_names_those_taken():
     """A misspelt figure is told from a case that did not run."""
-    judgement = judged(Figure("none", "thruput").at_least(1))
+    judgement = judged(Figure("none", "thruput") >= 1)
 
     assert judgement.verdict is UNKNOWN
     assert "recorded were" in judgement.reason and "throughput" in judgement.reason
@@ -216,7 +216,7 @@ def test_figures_that_never_vary_are_unknown():
     """Equal figures in all rounds tell nothing about their spread, so no interval of zero width decides."""
     of = Record([run(), *(measurement("none", n, figures={"throughput": 5.0}) for n in range(1, 9))])
 
-    judgement = judged(throughput("none").at_least(1), of)
+    judgement = judged(throughput("none") >= 1, of)
 
     assert judgement.verdict is UNKNOWN
     assert "exactly the same" in judgement.reason
@@ -224,7 +224,7 @@ def test_figures_that_never_vary_are_unknown():
 
 def test_rounds_beyond_the_plan_are_unknown():
     """A look that was not planned is not paid for."""
-    assert "the error budget covers only the 8 planned ones" in judged(ASYNC.at_least(0.7), record(9)).reason
+    assert "the error budget covers only the 8 planned ones" in judged(ASYNC >= 0.7, record(9)).reason
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_who_was_late_in_a_noisy_round_is_not_counted():
 @pytest.mark.parametrize(
     ("quiet", "relation", "verdict"),
     [
-        (False, ASYNC.at_least(0.7), HOLDS),
-        (True, ASYNC.at_least(0.7), UNKNOWN),
+        (False, ASYNC >= 0.7, HOLDS),
+        (True, ASYNC >= 0.7, UNKNOWN),
         (False, Total("none", "commits").is_positive(), UNKNOWN),
     ],
 )
@@ -296,8 +296,8 @@ def test_what_was_decided_before_an_interruption_stays_decided():
     decided = record(4, ("mariadb",), End(why="interrupted", reason="SIGINT"))
     still_open = record(2, ("mariadb",), End(why="interrupted", reason="SIGINT"))
 
-    assert judged(ASYNC.at_least(0.7), decided).verdict is HOLDS
-    assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; only 2 quiet rounds")
+    assert judged(ASYNC >= 0.7, decided).verdict is HOLDS
+    assert judged(ASYNC >= 0.7, still_open).reason.startswith("interrupted by SIGINT; only 2 quiet rounds")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_what_was_decided_before_an_interruption_stays_decided():
 )
 def test_a_run_that_broke_off_says_so(of, reason):
     """What a crashed or killed run left open names the crash."""
-    assert reason in judged(ASYNC.at_least(0.7), of).reason
+    assert reason in judged(ASYNC >= 0.7, of).reason
 
 
 def test_a_judge_that_crashes_decides_nothing():
@@ -318,7 +318,7 @@ def test_a_judge_that_crashes_decides_nothing():
     def broken(record, engine):
         raise KeyError("rtt")
 
-    judgement = judged(ASYNC.at_least(0.7), predicted=broken)
+    judgement = judged(ASYNC >= 0.7, predicted=broken)
 
     assert judgement.verdict is UNKNOWN
     assert "KeyError: 'rtt'" in judgement.reason
@@ -336,18 +336,18 @@ def test_a_judge_that_crashes_decides_nothing():
 )
 def test_a_prediction_may_be_a_number_a_quantity_or_computed(predicted, value):
     """Whatever a prediction is made of, it comes out as a number or not at all."""
-    assert judged(ASYNC.at_least(0.7), predicted=predicted).predicted == value
+    assert judged(ASYNC >= 0.7, predicted=predicted).predicted == value
 
 
 @pytest.mark.parametrize(
     ("relation", "expected", "changed", "code"),
     [
-        (ASYNC.at_least(0.7), HOLDS, False, 0),
-        (ASYNC.at_least(0.7), REFUTED, True, 1),
-        (ASYNC.at_least(0.99), REFUTED, False, 0),
-        (ASYNC.at_least(0.99), HOLDS, True, 1),
-        (ASYNC.at_least(0.895), HOLDS, False, 2),
-        (ASYNC.at_least(0.895), REFUTED, False, 2),
+        (ASYNC >= 0.7, HOLDS, False, 0),
+        (ASYNC >= 0.7, REFUTED, True, 1),
+        (ASYNC >= 0.99, REFUTED, False, 0),
+        (ASYNC >= 0.99, HOLDS, True, 1),
+        (ASYNC >= 0.895, HOLDS, False, 2),
+        (ASYNC >= 0.895, REFUTED, False, 2),
     ],
 )
 def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expected, changed, code):
@@ -360,7 +360,7 @@ def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expec
 
 def test_a_change_outweighs_unknown_and_nothing_judged_is_not_green():
     """One changed verdict makes 1 whatever else there is; no verdicts at all make 2."""
-    changed, unknown = judged(ASYNC.at_least(0.99)), judged(ASYNC.at_least(0.895))
+    changed, unknown = judged(ASYNC >= 0.99), judged(ASYNC >= 0.895)
 
     assert exit_code([unknown, changed]) == 1
     assert exit_code([]) == 2
@@ -373,8 +373,8 @@ def settled(known, of, engine):
 
 def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_tell():
     """Left out with the reason it is only where figures lack; a verdict stays, and so does what went wrong."""
-    near = experiment([claim(ASYNC.at_least(0.895))], data="{}")
-    plain = experiment([claim(ASYNC.at_least(0.7))], data="{}")
+    near = experiment([claim(ASYNC >= 0.895)], data="{}")
+    plain = experiment([claim(ASYNC >= 0.7)], data="{}")
     whole = record(4)
     of = Record([structs.replace(whole.run, undecidable={"a-claim": "its bound is near"}), *whole.events[1:]])
     why = "its bound is near; measured 0.885 [0.853–0.918]"
@@ -387,9 +387,9 @@ def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_
 
 def test_a_run_is_decided_when_no_round_can_change_anything():
     """Undecided figures want more rounds; verdicts and doubts do not."""
-    few, open_claim = experiment(), claim(ASYNC.at_least(0.895))
+    few, open_claim = experiment(), claim(ASYNC >= 0.895)
 
     assert not settled(few, record(2), "mariadb")
     assert not settled(experiment([open_claim], data="{}"), record(4), "mariadb")
-    assert settled(experiment([claim(ASYNC.at_least(0.7))], data="{}"), record(4), "mariadb")
+    assert settled(experiment([claim(ASYNC >= 0.7)], data="{}"), record(4), "mariadb")
     assert settled(experiment([open_claim], data="{}"), replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")

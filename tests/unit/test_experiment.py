@@ -14,7 +14,7 @@ from replication_lab.model.record.record import Record
 from tests.unit import synthetic
 from tests.unit.synthetic import claim, experiment, lab, record, run
 
-ASYNC = throughput("async-85ms").over(throughput("none"))
+ASYNC = throughput("async-85ms") / throughput("none")
 
 
 def test_the_plan_is_the_recorded_one():
@@ -50,8 +50,8 @@ def test_data_that_do_not_fit_are_refused_with_the_nearest_name(data, told):
 @pytest.mark.parametrize(
     ("claims", "told"),
     [
-        ([claim(throughput("asink-85ms").at_least(1))], "did you mean async-85ms"),
-        ([claim(ASYNC.at_least(1)), claim(ASYNC.at_least(2))], "two claims"),
+        ([claim(throughput("asink-85ms") >= 1)], "did you mean async-85ms"),
+        ([claim(ASYNC >= 1), claim(ASYNC >= 2)], "two claims"),
     ],
 )
 def test_claims_that_do_not_fit_are_refused(claims, told):
@@ -64,7 +64,7 @@ def test_a_preset_that_leaves_out_an_unknown_claim_is_refused():
     """A misspelt claim would be judged, and take its rounds."""
     with pytest.raises(LabError, match="did you mean a-claim"):
         preset = Preset("quick", undecidable={"a-clam": "its bound is near"})
-        Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none").at_least(1)),), {"quick": preset})
+        Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none") >= 1),), {"quick": preset})
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_unknown_preset_names_those_that_exist():
 
 def test_an_experiment_needs_no_data():
     """The smallest experiment has a case and a claim."""
-    smallest = Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none").at_least(1)),))
+    smallest = Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none") >= 1),))
 
     assert smallest.expected("a-claim", "mariadb") == Expected()
     assert parse_data("{}") == smallest.data

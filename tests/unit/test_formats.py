@@ -25,8 +25,8 @@ from tests.unit.synthetic import claim, experiment, record
 from tests.unit.synthetic_digests import run as digest
 from tests.unit.synthetic_drill import parsed, summed_up
 
-CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
-OPEN = claim(throughput("async-85ms").over(throughput("none")).at_least(0.895))
+CHANGED = claim(throughput("async-85ms") / throughput("none") >= 0.99)
+OPEN = claim(throughput("async-85ms") / throughput("none") >= 0.895)
 
 
 NAMES = ("first", "second", "third")
@@ -81,7 +81,7 @@ def test_a_table_has_verdict_interval_bound_and_reason_of_each_claim(recorded):
 
 def test_the_worst_verdict_stands_first():
     """An unexpected verdict stands before an unknown one, and both before those that hold."""
-    good = claim(throughput("none").at_least(1))
+    good = claim(throughput("none") >= 1)
     found = rows(markdown.text(summary_of(good, OPEN, CHANGED), "a-run"), "verdict")
 
     assert [row[0] for row in found] == ["REFUTED, expected HOLDS", "UNKNOWN", "HOLDS"]
@@ -142,7 +142,7 @@ def test_a_comparison_names_what_is_worse_first():
 
 def test_a_changed_verdict_is_an_error_and_an_unknown_one_a_warning():
     """What holds needs no line."""
-    lines = annotations.text(summary_of(claim(throughput("none").at_least(1)), OPEN, CHANGED)).splitlines()
+    lines = annotations.text(summary_of(claim(throughput("none") >= 1), OPEN, CHANGED)).splitlines()
 
     assert [re.match(r"::(\w+) title=([^:]+)::", line).groups() for line in lines] == [
         ("warning", "UNKNOWN"),

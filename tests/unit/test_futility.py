@@ -15,7 +15,7 @@ from tests.unit.synthetic import claim, run
 
 PLAN = Plan(3, 8)
 NEVER_LOST = Total("none", "lost").is_zero(trials="trials", at_least=30)
-FAST = Figure("none", "rate").at_least(100)
+FAST = Figure("none", "rate") >= 100
 
 
 def judged(relation, rounds, plan=PLAN):

@@ -12,7 +12,7 @@ from replication_lab.model.record.load_timeline import Answered, LoadTimeline, S
 from replication_lab.model.record.record import Record, written
 from replication_lab.report import page, round_timelines, summarise
 from replication_lab.report.chart import Chart
-from replication_lab.workloads.sequential_inserts import parse
+from replication_lab.workloads.inserts import parse
 
 from tests.unit.synthetic import LAN, WAN, experiment, lab, measurement, record, run
 from tests.unit.valid_page import check

@@ -42,10 +42,10 @@ def test_work_is_the_same_number_of_loops_on_a_slow_cpu():
 def test_twice_the_work_is_twice_as_many_loops():
     """A difference between servers stays one, however fast their CPUs were."""
     of = Record([run(), *measured("aria", *SAME_WORK), *measured("myisam", (30, 1000), (31, 1010), (14.5, 490))])
-    ratio = ARIA.over(Loops("myisam", "average_ms"))
+    ratio = ARIA / Loops("myisam", "average_ms")
 
-    assert verdict(ratio.at_least(1.8), of) is Verdict.HOLDS
-    assert verdict(ratio.at_most(1.8), of) is Verdict.REFUTED
+    assert verdict(ratio >= 1.8, of) is Verdict.HOLDS
+    assert verdict(ratio <= 1.8, of) is Verdict.REFUTED
 
 
 def test_a_round_without_a_loop_is_left_out():

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pymysql
 import pytest
 from replication_lab import faults
-from replication_lab.faults.fault import FAULTS, register
+from replication_lab.faults.fault import FAULTS, fault
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.verdict import Verdict
@@ -81,9 +81,9 @@ class Refuse:
 def refuse():
     """Register the fault for this test only."""
     known = dict(FAULTS)
-    yield register(
-        "refuse", acts_on=NODES, does="refuses", proof="a refusal; none", settings=(CODE,), ends_servers=True
-    )(Refuse)
+    yield fault("refuse", acts_on=NODES, does="refuses", proof="a refusal; none", settings=(CODE,), ends_servers=True)(
+        Refuse
+    )
     FAULTS.clear()
     FAULTS.update(known)
 
@@ -195,10 +195,10 @@ def test_a_fault_that_nobody_registered_is_unknown(refused):
 
 def test_a_name_is_registered_once(refuse, refused):
     """Another class of that name is refused; the same one again is not."""
-    again = register("refuse", acts_on=NODES, does="refuses", proof="a refusal; none", settings=(CODE,))
+    again = fault("refuse", acts_on=NODES, does="refuses", proof="a refusal; none", settings=(CODE,))
 
     assert again(Refuse) is Refuse
     assert (
         "registers kill, which replication_lab.faults.kill registers"
-        in refused(register("kill", acts_on=NODES, does="", proof=""), Refuse).found
+        in refused(fault("kill", acts_on=NODES, does="", proof=""), Refuse).found
     )

@@ -5,7 +5,7 @@ import textwrap
 
 import msgspec
 import pytest
-from replication_lab import experiments
+from replication_lab import experiments, faults
 from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, own
@@ -28,11 +28,20 @@ expected: [{says: no row is lost, figure: lost, equals: 0}]
 """
 EXPERIMENT = '''\
 """Does it matter?"""
-from replication_lab.model.experiment.experiment import Experiment
+from replication_lab import Case, Inserts, claim, experiment, p50
 from ..workloads.none import NAME
 
-experiment = Experiment(name=NAME, question=__doc__, topology="async", cases=(), claims=(), presets={}, engines=())
+experiment(topology="async", load=Inserts(rows=9), cases=[Case(NAME)], claims=[claim(p50(NAME) <= 99, "it is fast")])
 '''
+FAULT = """\
+from replication_lab import OnNodes, fault
+
+@fault("mine", acts_on="nodes", does="nothing", proof="none")
+class Mine(OnNodes):
+    def inject(self): ...
+    def verify(self): ...
+    def verify_recovered(self): ...
+"""
 
 
 @pytest.fixture
@@ -155,7 +164,8 @@ def test_an_experiment_of_the_project_may_import_what_is_beside_it(project):
     project("lab/experiments/mine.py", EXPERIMENT)
 
     assert "mine" in experiments.names()
-    assert experiments.load("mine").question == "Does it matter?"
+    assert (experiments.load("mine").name, experiments.load("mine").question) == ("mine", "Does it matter?")
+    assert [case.name for case in experiments.load("mine").cases] == ["mine"]
     assert own.origin(experiments.file_of("mine")) == "lab/experiments/mine.py"
 
 
@@ -164,17 +174,66 @@ def test_an_experiment_of_the_project_may_import_what_is_beside_it(project):
     [
         ("import nothing_of_this_name", "mine.py:1: ModuleNotFoundError: "),
         ("x = 1\ny = (", "mine.py:2: SyntaxError: "),
-        ("x = 1", "mine.py:1: the file sets no experiment"),
+        ("x = 1", "mine.py:1: the file declares no experiment"),
         ("from ..workloads.none import NAME", "lab/workloads/none.py:2: ZeroDivisionError"),
-        (EXPERIMENT.replace("name=NAME", 'name="other"').replace("from ..workloads.none import NAME", ""), "'other'"),
+        (EXPERIMENT.replace("..workloads", "..loads"), "mine.py:3: ModuleNotFoundError"),
+        (EXPERIMENT.replace('"async"', '"asink"'), "mine.py:5: unknown topology 'asink'"),
+        (EXPERIMENT.replace("p50(NAME) <= 99", "p50(NAME)"), "has nothing that can be judged"),
+        (EXPERIMENT.replace("p50(NAME) <= 99", "1 <= p50(NAME) <= 99"), "two bounds in a row"),
+        (EXPERIMENT.replace("p50(NAME) <= 99", "p50(NAME) <= p50(NAME)"), "a quantity with another quantity"),
+        (
+            EXPERIMENT.replace("Case(NAME)", 'Case(NAME, links="85mz")'),
+            "condition of case mine '85mz': unknown unit 'mz'",
+        ),
+        (EXPERIMENT.replace("Case(NAME)", 'Case(NAME, links={"a-b": "lan"})'), "'a-b'"),
+        (EXPERIMENT.replace("Case(NAME)", 'Case(NAME, settings={"rtt": "9ms"})'), "rtt is not a setting of a case"),
+        (EXPERIMENT.replace("Case(NAME)", 'Case(NAME, settings={"clients": 0})'), "clients is '0'"),
+        (EXPERIMENT.replace("Case(NAME)", 'Case(NAME, settings={"protocol": "C"})'), "no setting protocol"),
+        (EXPERIMENT.replace('"async"', '"single"').replace("(NAME)", '(NAME, links="9ms")', 1), "has no link"),
     ],
 )
 def test_a_bad_experiment_is_refused_with_file_and_line(project, refused, text, said):
     """The line is in the project's own file, not in the lab's."""
-    project("lab/workloads/none.py", "x = 1\ny = 1 / 0")
+    broken = text.startswith("from ..")
+    project("lab/workloads/none.py", "x = 1\ny = 1 / 0" if broken else "NAME = 'mine'")
     project("lab/experiments/mine.py", text)
 
     assert said in refused(experiments.load, "mine").found
+
+
+def test_a_fault_of_the_project_is_one_of_the_lab_s(project, tmp_path, monkeypatch):
+    """It is found from the project alone: another project, or none, has no such fault."""
+    project("lab/faults/mine.py", FAULT)
+
+    assert {"mine", "kill"} <= set(faults.kinds())
+    assert type(faults.made(None, "mine", ["source"])).__name__ == "Mine"
+    monkeypatch.chdir(tmp_path.parent)
+    assert "mine" not in faults.kinds()
+
+
+def test_a_drill_may_name_a_fault_of_the_project(project):
+    """A drill's file is checked against all faults before anything starts."""
+    project("lab/faults/mine.py", FAULT)
+    project("lab/drills/async/mine.yaml", DRILL.replace("cut, targets: [source-replica]", "mine, targets: [source]"))
+
+    assert [step.fault for step in drill_set.load("async", "mine").steps] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FAULT.replace("inject(self):", "inject(self)"), "lab/faults/mine.py:5: SyntaxError"),
+        (FAULT.replace("OnNodes, fault", "fault"), "lab/faults/mine.py:4: NameError"),
+        (FAULT.replace('"nodes"', '"node"'), "lab/faults/mine.py:3: the fault mine acts on node"),
+        (FAULT.replace("(OnNodes)", ""), "lab/faults/mine.py:3: the fault mine has no method recover"),
+        (FAULT.replace('"mine"', '"kill"'), "registers kill, which replication_lab.faults.kill registers"),
+    ],
+)
+def test_a_bad_fault_is_refused_with_file_and_line(project, refused, text, said):
+    """By every command that knows faults, before anything starts."""
+    project("lab/faults/mine.py", text)
+
+    assert said in refused(faults.kinds).found
 
 
 def test_a_question_of_the_project_has_a_name_and_may_name_a_workload(project):

@@ -9,8 +9,8 @@ import pytest
 from replication_lab.probes import galera, round_trip, semisync
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.round_trip import RoundTrip, spread
+from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
-from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
@@ -354,7 +354,7 @@ def test_the_rate_is_of_all_clients_from_the_first_statement_to_the_last_answer(
     """Clients that queue behind each other count as they were served, not each at the rate of its own luck."""
     printed = "sysbench says hello\nclient 7.0 9.0 1000000 1000000\nclient 8.0 10.0 250000 250000 250000 250000\n"
     monkeypatch.setattr(lab.programs, "run", lambda *_: printed)
-    outcome = SequentialInserts(clients=2, rows=6).run(lab, seed=1)
+    outcome = Inserts(clients=2, rows=6).run(lab, seed=1)
 
     assert (outcome.commits, outcome.throughput) == (6, 6 / 3)
     assert outcome.figures["latency_p50_ms"] == 250 and outcome.figures["latency_min_ms"] == 250
@@ -365,7 +365,7 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
     """No line of a client is an error that shows the end of the output."""
     monkeypatch.setattr(lab.programs, "run", lambda *_: "FATAL: no such table")
 
-    assert "FATAL: no such table" in refused(SequentialInserts(rows=1).run, lab, seed=1).found
+    assert "FATAL: no such table" in refused(Inserts(rows=1).run, lab, seed=1).found
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, e
     """Where both are given sysbench ends with what comes first; the seed is handed on."""
     commands = []
     monkeypatch.setattr(lab.programs, "run", lambda _, command: commands.append(command) or "client 1.0 2.0 5 5\n")
-    SequentialInserts(**settings).run(lab, seed=42)
+    Inserts(**settings).run(lab, seed=42)
 
     assert {events, time, "--rand-seed=42", "--threads=1"} <= set(commands[0])
 

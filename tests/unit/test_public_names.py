@@ -1,6 +1,7 @@
 """Is what the package offers to others documented, complete, and cheap to import?"""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 import replication_lab
 
 KEPT = Path(__file__).with_name("public_names.txt")
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+CONSUMER = Path(__file__).parents[1] / "consumer"
 HEAVY = ("docker", "scipy", "numpy", "msgspec", "requests", "pymysql")
 
 
@@ -26,6 +29,21 @@ def kept() -> dict[str, list[str]]:
 def test_the_public_names_are_those_kept():
     """A name that is added, renamed or removed is a change for others; to keep it, run this file."""
     assert list(kept()) == replication_lab.__all__
+
+
+def test_the_page_of_the_public_names_has_each_of_them_once():
+    """docs/api.md says what each is for."""
+    table = [line.split("|")[2] for line in PAGE.read_text().splitlines() if line.startswith("|")]
+
+    assert sorted(re.findall(r"`(\w+)`", " ".join(table))) == sorted(replication_lab.__all__)
+
+
+def test_a_project_that_uses_the_package_imports_only_public_names():
+    """All that tests/consumer has of the lab is from the root package."""
+    lines = [line for file in CONSUMER.rglob("*.py") for line in file.read_text().splitlines()]
+    imports = [line.strip() for line in lines if re.match(r"\s*(from|import) replication_lab", line)]
+
+    assert imports and [line for line in imports if not line.startswith("from replication_lab import ")] == []
 
 
 @pytest.mark.parametrize("name", replication_lab.__all__)
@@ -55,7 +73,7 @@ def test_importing_the_package_loads_nothing_heavy():
             sys.executable,
             "-c",
             f"import sys, replication_lab; print([each for each in {HEAVY} if each in sys.modules]);"
-            "replication_lab.Experiment, replication_lab.Claim, replication_lab.Bounds;"
+            "replication_lab.Experiment, replication_lab.claim, replication_lab.throughput;"
             "print([each for each in ('docker', 'scipy', 'requests', 'pymysql') if each in sys.modules])",
         ],
         capture_output=True,

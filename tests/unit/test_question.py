@@ -1,6 +1,7 @@
 """Is a user's question read as it was meant, and is one that cannot be answered refused before anything starts?"""
 
 import io
+import math
 
 import pytest
 from msgspec import structs
@@ -8,7 +9,8 @@ from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.question.asked_claim import parse_claim
+from replication_lab.model.experiment.claim_text import parse_claim
+from replication_lab.model.experiment.quantities import p95
 from replication_lab.model.question.question import Question
 from replication_lab.report import terminal
 from replication_lab.world import catalogue
@@ -99,20 +101,16 @@ def test_a_claim_holds_for_each_setting_that_it_leaves_open():
     """One claim for each number of clients."""
     found = parse_claim("throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9", question())
 
-    assert [(claim.over[1], claim.under[1]) for claim in found] == compared(question())
-    assert all(claim.at_least and claim.bound == 0.9 for claim in found)
-    assert found[1].sentence.endswith("with clients=16")
+    assert [relation.cases for _, relation in found] == compared(question())
+    assert all((relation.low, relation.high) == (0.9, math.inf) for _, relation in found)
+    assert found[1][0].endswith("with clients=16")
 
 
 def test_a_claim_may_bound_one_figure():
     """Latency in ms."""
-    (found,) = parse_claim("p95[sync_binlog=1,clients=16] <= 20", question())
+    ((_, relation),) = parse_claim("p95[sync_binlog=1,clients=16] <= 20", question())
 
-    assert (found.over, found.under, found.at_least) == (
-        ("latency_p95_ms", "sync_binlog=1,clients=16"),
-        None,
-        False,
-    )
+    assert relation == (p95("sync_binlog=1,clients=16") <= 20)
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_errors_are_the_share_of_attempts_that_failed(ran, monkeypatch, every, b
 
 def test_lost_transactions_of_a_script_are_errors(refused):
     """sysbench begins them again."""
-    from replication_lab.workloads.sequential_inserts import parse
+    from replication_lab.workloads.inserts import parse
 
     found = parse("client 0.0 1.0 500 500 500\nlost 1\n")
 

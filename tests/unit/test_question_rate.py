@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from msgspec import structs
 from replication_lab import cli, experiments
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.asked_claim import parse_claim
+from replication_lab.model.experiment.claim_text import parse_claim
+from replication_lab.model.experiment.quantities import Figure
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.rate import kept, per_second, planned
 from replication_lab.model.record.latencies import FEWEST_FOR_P999, p999, pooled
@@ -105,9 +106,10 @@ def test_percentiles_are_those_of_all_latencies_of_all_rounds_together():
 
 def test_a_claim_may_be_about_the_rarest_latencies():
     """Its name has a dot."""
-    (found,) = parse_claim("p99.9[clients=16] / p99.9[clients=4] <= 2.5", question())
+    ((_, relation),) = parse_claim("p99.9[clients=16] / p99.9[clients=4] <= 2.5", question())
 
-    assert (found.over, found.under) == (("latency_p999_ms", "clients=16"), ("latency_p999_ms", "clients=4"))
+    sixteen, four = (Figure(f"clients={n}", "latency_p999_ms") for n in (16, 4))
+    assert relation == (sixteen / four <= 2.5)
 
 
 # --- in a model of a lab ----------------------------------------------------------------------------------------------

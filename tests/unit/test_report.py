@@ -24,8 +24,8 @@ from rich.console import Console
 from tests.unit.synthetic import DATA, claim, experiment, lab, record, replaced, run
 
 DOCS = Path(report.__file__).parents[3] / "docs"
-CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
-OPEN = claim(throughput("async-85ms").over(throughput("none")).at_least(0.895))
+CHANGED = claim(throughput("async-85ms") / throughput("none") >= 0.99)
+OPEN = claim(throughput("async-85ms") / throughput("none") >= 0.895)
 
 
 def summary_of(*claims, of=None) -> ExperimentSummary:
@@ -123,7 +123,7 @@ def test_a_single_round_has_a_value_but_no_interval():
 @pytest.mark.parametrize(
     ("summary", "verdict", "code"),
     [
-        (summary_of(claim(throughput("none").at_least(1))), "AS_EXPECTED", 0),
+        (summary_of(claim(throughput("none") >= 1)), "AS_EXPECTED", 0),
         (summary_of(CHANGED), "CHANGED", 1),
         (summary_of(OPEN), "UNKNOWN", 2),
         (summary_of(of=record(4, ("mariadb",), End(why="crashed", reason="disk full"))), "CRASHED", 3),
@@ -196,9 +196,7 @@ def test_junit_has_a_case_per_claim_and_engine(whole):
         (summary_of(OPEN), 0, 1),
         (summary_of(OPEN, of=Record([run()])), 0, 1),
         (
-            summary_of(
-                claim(throughput("none").at_least(1)), of=record(4, ("mariadb",), End(why="crashed", reason="x"))
-            ),
+            summary_of(claim(throughput("none") >= 1), of=record(4, ("mariadb",), End(why="crashed", reason="x"))),
             0,
             1,
         ),

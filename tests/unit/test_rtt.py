@@ -82,7 +82,7 @@ def test_an_experiment_without_a_wan_has_no_round_trip_to_choose(refused):
 def test_a_case_with_a_bad_condition_is_refused_before_its_lab_starts(fake_world, runs, refused, link, toxic):
     """No folder, no lab."""
     case = Case("far", "a case", {"toxics": {link: toxic}})
-    claim = Claim("a-claim", "a sentence", throughput("far").at_least(1))
+    claim = Claim("a-claim", "a sentence", throughput("far") >= 1)
     world, found = fake_world(), Experiment("x", "?", "semisync", (case,), (claim,), {"quick": Preset("quick")})
     error = refused(lambda: running.run(RunRequest(found, ["mariadb"], "quick", 7), print, world))
 

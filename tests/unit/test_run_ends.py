@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from replication_lab import experiments
 from replication_lab import runs as running
-from replication_lab.experiments.semisync_wan import experiment as semisync_wan
+from replication_lab.experiments import load
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import End
 from replication_lab.model.core.verdict import Verdict
@@ -21,6 +21,8 @@ from rich.console import Console
 from tests.conftest import run_to_its_end
 from tests.fakes import troubles
 from tests.unit.synthetic_runs import at, tiny
+
+semisync_wan = load("semisync_wan")
 
 
 def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 from replication_lab import runs as running
-from replication_lab.experiments.semisync_wan import experiment as semisync_wan
+from replication_lab.experiments import load
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.case import Case
@@ -22,11 +22,13 @@ from replication_lab.model.lab.toxic import ToxicBody
 from tests.fakes import troubles
 from tests.unit.synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, order, tiny, verdicts
 
+semisync_wan = load("semisync_wan")
+
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
 LAWFUL = replace(semisync_wan, data=structs.replace(semisync_wan.data, expected=[]))
 # Claims on links without toxics compare a round trip of a quarter of a millisecond with a commit.
 FAST = {"commit_ms": 0.6}
-LEVEL = Claim("level", "none is as fast as itself", throughput("none").over(throughput("again")).at_least(1.0))
+LEVEL = Claim("level", "none is as fast as itself", throughput("none") / throughput("again") >= 1.0)
 
 
 def again() -> Case:
@@ -147,14 +149,14 @@ def test_rounds_end_where_the_planned_ones_cannot_decide(ran):
 
 def test_a_changed_verdict_fails_the_run(ran):
     """A claim that comes out other than expected gives exit status 1."""
-    never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))
+    never = Claim("never", "semi-sync is faster", throughput(FAR) / throughput("none") >= 1.0)
 
     assert ran(tiny(never))[0].exit_code == 1
 
 
 def test_an_expected_refutation_is_green(ran):
     """A refutation that the data expect, with a reason, gives exit status 0."""
-    never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))
+    never = Claim("never", "semi-sync is faster", throughput(FAR) / throughput("none") >= 1.0)
     known = Data(expected=[KnownVerdict("never", "mariadb", Verdict.REFUTED, "it waits for the replica")])
 
     assert ran(tiny(never, data=known))[0].exit_code == 0

@@ -146,7 +146,7 @@ def _decided(ratios, plan: Plan) -> ClaimJudgement:
         for n, ratio in enumerate(ratios)
         for case, rate in (("a", ratio), ("b", 1.0))
     ]
-    claim = Claim("kept", "The throughput is kept.", throughput("a").over(throughput("b")).at_least(0.9))
+    claim = Claim("kept", "The throughput is kept.", throughput("a") / throughput("b") >= 0.9)
     return judge(claim, Record(taken), "e", plan)
 
 

@@ -91,7 +91,7 @@ def test_a_doubt_about_the_reference_is_a_doubt_about_the_comparison(ran):
 
 def test_rounds_go_on_for_the_reference_too(ran):
     """A claim that is still open after the first rounds needs both of its engines."""
-    close = replace(KNOWN.claims[0], relation=KNOWN.claims[0].relation.quantity.at_most(3.5))
+    close = replace(KNOWN.claims[0], relation=KNOWN.claims[0].relation.quantity <= 3.5)
     small = replace(KNOWN, claims=(close,), data=type(KNOWN.data)(), presets={"quick": KNOWN.preset("quick")})
     _, record, _ = ran(small, ENGINES)
     rounds = {engine: len(record.quiet(engine, case)) for engine, case in close.relation.measured_on("mariadb")}

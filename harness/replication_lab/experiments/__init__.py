@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.experiments import _own_module as own_module
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.experiment import Experiment
@@ -19,10 +18,13 @@ from replication_lab.model.question.setting import RTT, Values
 from replication_lab.model.record.against import Against
 from replication_lab.model.record.only import Only
 from replication_lab.model.record.record import Record
-from replication_lab.world import catalogue, given_texts, own
+from replication_lab.world import catalogue, given_texts, own, own_module
 
 FOLDER = Path(__file__).parent
 QUESTIONS = (".yaml", ".yml")
+# Where `experiment` (_declared.py) leaves what a module declares.
+DECLARED = "__experiment__"
+EXPECTED = "a file that calls `experiment` (docs/adding.md)"
 
 
 def names() -> list[str]:
@@ -62,9 +64,12 @@ def _loaded(name: str) -> Experiment:
     path = file_of(name)
     if path.suffix in QUESTIONS:
         return from_file(path)
-    if path.parent != FOLDER:
-        return own_module.experiment_of(path)
-    return importlib.import_module(f"replication_lab.experiments.{name}").experiment
+    if path.parent == FOLDER:
+        return getattr(importlib.import_module(f"{__name__}.{name}"), DECLARED)
+    found = getattr(own_module.module_of(path, EXPECTED), DECLARED, None)
+    if found is None:
+        raise LabError(f"{own.shown(path)}:1: the file declares no experiment", EXPECTED)
+    return found
 
 
 def asked(question: Question) -> Experiment:

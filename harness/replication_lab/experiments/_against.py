@@ -41,7 +41,7 @@ def _with_server(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]
     claims = _claims(
         experiment,
         asked,
-        lambda case, figure: Figure(case, figure).over(Figure(case, figure, asked.server)),
+        lambda case, figure: Figure(case, figure) / Figure(case, figure, asked.server),
         f"of {asked.server}",
     )
     return replace(
@@ -79,7 +79,7 @@ def _no_worse(case: str, told: str, figure: str, asked: Against, ratio: Ratio, w
     return Claim(
         f"against:{asked.reference}:{case}{'' if figure == THROUGHPUT else f':{figure}'}",
         f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
-        ratio.at_least(1 - asked.margin) if known.more_is_better else ratio.at_most(1 + asked.margin),
+        ratio >= 1 - asked.margin if known.more_is_better else ratio <= 1 + asked.margin,
         compares=True,
     )
 
@@ -110,7 +110,7 @@ def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
 def _over(case: str, twin: str, figure: str, asked: Against) -> Ratio:
     """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
     own, other = Figure(case, figure), Figure(twin, figure)
-    return other.over(own) if asked.cnf else own.over(other)
+    return other / own if asked.cnf else own / other
 
 
 def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:

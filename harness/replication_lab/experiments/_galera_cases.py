@@ -1,14 +1,18 @@
 """The systems and cases that galera_vs_semisync compares."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.question.case_state import CaseState
 from replication_lab.world import catalogue
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
 LAN = "lan"
+# Of one row, and of the loads on all nodes.
+HOT_CLIENTS = 6
 # The provider's send windows, in messages, as its manual advises for a WAN.
 WAN_WINDOWS = (512, 256)
 WINDOWED = (128, 256)
@@ -52,7 +56,9 @@ def distances(wan: Far) -> dict[str, str]:
     return {LAN: "on a LAN", wan.name: f"at {wan.said}"}
 
 
-def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings) -> Case:
+def _case(
+    wan: Far, name: str, system: str, distance: str, what: str, clients: int = HOT_CLIENTS, **settings: Any
+) -> Case:
     chosen = SYSTEMS[system]
     links = catalogue.topology(chosen.topology).links
     toxics = {} if distance == LAN else {link.name: wan.toxic for link in links}
@@ -64,6 +70,7 @@ def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings
         frozenset(needs),
         LabSpec(chosen.topology),
         toxics=toxics,
+        state=CaseState("" if chosen.is_galera else "semisync", clients, chosen.wait_point or None),
     )
 
 

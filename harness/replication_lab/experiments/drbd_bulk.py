@@ -3,16 +3,16 @@
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
-from replication_lab.faults.injected import Injected, injected
+from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.quantities import Figure
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
@@ -46,47 +46,31 @@ def prepare(lab: Lab) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_BulkWatch"]:
+def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set up the case's connection, across a slow link if the case has one."""
     machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
         stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
         narrow = injected(CalibratedToxic(lab, [LINK], catalogue.toxic(toxic))) if toxic else None
-        yield _BulkWatch(case, machines, stack.enter_context(narrow) if narrow else None)
+        acting = stack.enter_context(narrow) if narrow else None
+        before = [peer.status() for peer in machines]
+        yield Proves(lambda: [*(acting.end() if acting else []), *_proofs(case, before, machines)])
 
 
-@dataclass
-class _BulkWatch:
-    """A check that the peer was connected and got every byte, or was disconnected and got none."""
-
-    case: Case
-    machines: list[Peer]
-    narrow: Injected | None
-    before: list[ResourceStatus] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.before = self._look()
-
-    def _look(self) -> list[ResourceStatus]:
-        return [peer.status() for peer in self.machines]
-
-    def figures(self) -> dict[str, float]:
-        return {}
-
-    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
-        after, connected = self._look(), self.case.settings["connected"]
-        own, there = (now.written_kib - then.written_kib for then, now in zip(self.before, after, strict=True))
-        return [
-            *(self.narrow.end() if self.narrow else []),
-            drbd_state.was_connected([self.before[0], after[0]], connected),
-            Proof(
-                what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",
-                expected=f"{own if connected else 0} KiB",
-                found=f"{there} KiB",
-                # The tolerance covers what is written between reading the two counters.
-                ok=abs(own - there) <= 0.02 * own if connected else there == 0,
-            ),
-        ]
+def _proofs(case: Case, before: list[ResourceStatus], machines: list[Peer]) -> list[Proof]:
+    """Prove that the peer was connected and got every byte, or was disconnected and got none."""
+    after, connected = [peer.status() for peer in machines], case.settings["connected"]
+    own, there = (now.written_kib - then.written_kib for then, now in zip(before, after, strict=True))
+    return [
+        drbd_state.was_connected([before[0], after[0]], connected),
+        Proof(
+            what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",
+            expected=f"{own if connected else 0} KiB",
+            found=f"{there} KiB",
+            # The tolerance covers what is written between reading the two counters.
+            ok=abs(own - there) <= 0.02 * own if connected else there == 0,
+        ),
+    ]
 
 
 def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
@@ -114,27 +98,24 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             f"{way}-alone-is-faster",
             f"dd ({way}), peer in standby: dd writes at least twice the MB/s that it writes connected at 100 Mbit/s",
-            Figure("alone", name).over(Figure("narrow", name)).at_least(2),
+            Figure("alone", name) / Figure("narrow", name) >= 2,
         )
 
 
-experiment = Experiment(
-    name="drbd_bulk",
-    question=__doc__,
+experiment(
     topology="drbd",
     cases=CASES,
     compared=("direct_mb_per_second", "fsync_mb_per_second"),
     claims=tuple(_claims()),
-    presets={
-        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 96}),
+    presets=(
+        Preset("quick", sizes={"mib": 96}),
         # The published 4 GiB.
-        "full": Preset("full", min_rounds=3, max_rounds=6, sizes={"mib": 4096}, compose_env={"LAB_DISK_SIZE": "8G"}),
-    },
+        Preset("full", max_rounds=6, sizes={"mib": 4096}, compose_env={"LAB_DISK_SIZE": "8G"}),
+    ),
     engines=("mariadb",),
-    workload=workload,
+    load=workload,
     prepare=prepare,
     arrange=arrange,
     disks=drbd_state.FAST.costs(),
-    data=data_beside(__file__),
     predict=predict,
 )

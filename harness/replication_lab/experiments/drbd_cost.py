@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from replication_lab import replication
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.quantities import Figure, Ratio, Total, throughput
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA
@@ -238,7 +238,7 @@ def kept() -> float:
 
 
 def _of_alone(case: str) -> Ratio:
-    return throughput(case).over(throughput("alone"))
+    return throughput(case) / throughput("alone")
 
 
 def _claims() -> tuple[Claim, ...]:
@@ -246,7 +246,7 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             "untuned-costs",
             "connected with defaults, DRBD costs at least 20 % of the transactions/s",
-            _of_alone("connected").at_most(0.8),
+            _of_alone("connected") <= 0.8,
             predicted=kept(),
         ),
         Claim(
@@ -260,7 +260,7 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             "tuned-gains",
             "connected and tuned, the server makes at least 1.05 times the transactions/s that it makes with defaults",
-            throughput("tuned").over(throughput("connected")).at_least(1.05),
+            throughput("tuned") / throughput("connected") >= 1.05,
             predicted=1 / kept(),
         ),
         Claim(
@@ -272,7 +272,7 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             "untuned-flushes",
             "connected with defaults, the peer's disk gets at least 0.9 times as many flushes as writes",
-            Figure("connected", "peer_flushes").over(Figure("connected", "peer_writes")).at_least(0.9),
+            Figure("connected", "peer_flushes") / Figure("connected", "peer_writes") >= 0.9,
             predicted=1.0,
         ),
         *_claims_on_groups(),
@@ -284,7 +284,7 @@ def _claims_on_groups() -> Iterator[Claim]:
     yield Claim(
         "flushing-alone-does-it",
         "with only disk-flushes set to no, the server makes as many transactions/s as with all settings (±10 %)",
-        throughput("flushing").over(throughput("tuned")).between(0.9, 1.1),
+        (throughput("flushing") / throughput("tuned")).between(0.9, 1.1),
         predicted=1.0,
     )
     for case, said in (
@@ -294,7 +294,7 @@ def _claims_on_groups() -> Iterator[Claim]:
         yield Claim(
             f"{case}-gains-nothing",
             f"{said} nothing (at most 1.05 times the transactions/s that the server makes with defaults)",
-            throughput(case).over(throughput("connected")).at_most(1.05),
+            throughput(case) / throughput("connected") <= 1.05,
             predicted=1.0,
         )
 
@@ -303,42 +303,36 @@ NEARER = "the value is too close to the limit for loads of 4 s to decide"
 TOO_SHORT = "a few loads of 4 s differ too much to know the share within ±10 %"
 STATES = ("alone", "connected", "tuned")
 
-experiment = Experiment(
-    name="drbd_cost",
-    question=__doc__,
+experiment(
     topology="drbd",
     cases=CASES,
     claims=_claims(),
-    presets={
-        "brief": Preset(
+    presets=(
+        Preset(
             "brief",
-            min_rounds=3,
             max_rounds=10,
             sizes={"rows": 20_000, "seconds": 4},
             cases=STATES,
             undecidable={"untuned-flushes": NEARER, "tuned-over-alone": TOO_SHORT},
         ),
-        "quick": Preset(
+        Preset(
             "quick",
-            min_rounds=3,
             max_rounds=10,
             sizes={"rows": 20_000, "seconds": 20},
         ),
         # 1.2 GB of rows, all of them in memory. If they are not, a page is written for each that is read: 3 of 20
         # transactions a second were left.
-        "full": Preset(
+        Preset(
             "full",
             min_rounds=5,
-            max_rounds=8,
             sizes={"rows": 5_000_000, "seconds": 60},
             compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
         ),
-    },
+    ),
     engines=("mariadb",),
-    workload=workload,
+    load=workload,
     prepare=prepare,
     fill=fill,
     arrange=arrange,
     disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
-    data=data_beside(__file__),
 )

@@ -2,29 +2,27 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import Any
 
-from replication_lab.experiments._data import data_beside
-from replication_lab.experiments._far import PUBLISHED, Far, far
-from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
+from replication_lab import replication
+from replication_lab.experiments._declared import experiment
+from replication_lab.experiments._far import Far
+from replication_lab.experiments._galera_cases import CLIENTS, HOT_CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
 from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.curves import Curves
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.probes import galera as galera_probe
-from replication_lab.probes import semisync as semisync_probe
 from replication_lab.probes.bare_links import bare_links
-from replication_lab.replication.following import restored
 from replication_lab.workloads.bank import Bank
 from replication_lab.workloads.counters import Counters, HotRow
-from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.inserts import Inserts
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
-from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 # As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
@@ -37,7 +35,6 @@ WINDOWS = (4, 2)
 GALERA = frozenset(system.topology for system in SYSTEMS.values() if system.is_galera)
 # As a share of one CPU.
 SLOW_SHARE = 0.1
-HOT_CLIENTS = 6
 NODES = ("node1", "node2", "node3")
 
 
@@ -53,7 +50,7 @@ def workload(case: Case, preset: Preset) -> Workload[Lab]:
             return Counters(seconds=preset.sizes["far_seconds"])
         case "bank":
             return Bank(seconds=preset.sizes["far_seconds"])
-    return SequentialInserts(case.settings["clients"], preset.sizes["rows"], seconds, nodes=writers)
+    return Inserts(case.state.clients, preset.sizes["rows"], seconds, nodes=writers)
 
 
 # --- arranging --------------------------------------------------------------------------------------------------------
@@ -69,7 +66,7 @@ def prepare(lab: Lab) -> None:
     lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
     for node in lab.topology.nodes:
         lab.node(node.name).server().set_global(**RELAXED, **({} if _is_galera(lab) else RELAXED_LOG))
-    for load in (SequentialInserts(), HotRow(), Counters(), Bank()):
+    for load in (Inserts(), HotRow(), Counters(), Bank()):
         load.prepare(lab)
 
 
@@ -80,7 +77,7 @@ def _is_galera(lab: Lab) -> bool:
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
-    with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as replicating:
+    with _galera(lab, case) if _is_galera(lab) else replication.of(lab).arranged(case) as replicating:
         with _slowed(lab, case.settings.get("slow", ""), replicating) as watch:
             yield watch if case.toxics else AlsoProves(watch, lambda: [bare_links(lab)])
 
@@ -118,21 +115,6 @@ def _windows_in_force(server: Server, windows: tuple[int, int]) -> Proof:
     )
 
 
-@contextmanager
-def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.SemiSyncWatch]:
-    source = lab.node(lab.topology.source.name).server()
-    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
-    wait_point = SYSTEMS[case.settings["system"]].wait_point
-    with restored(lab):
-        SemiSync(source).set(False)
-        SemiSync(source).set(True, wait_point, timeout_ms=10_000)
-        semisync_probe.wait_until_acknowledged(source)
-        clients = case.settings.get("clients", HOT_CLIENTS)
-        yield semisync_probe.SemiSyncWatch(
-            source, replicas, "semisync", wait_point, "proxy", clients, round_trip_ms=_round_trip_ms(case)
-        )
-
-
 def _round_trip_ms(case: Case) -> float:
     # All links of a case have the same toxic.
     return next((toxic.round_trip_ms for toxic in case.toxics.values()), 0)
@@ -159,7 +141,7 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
         return {}
     if case.settings.get("load") == "hot":
         return {"throughput": 1000 / trip}
-    return {"latency_p50_ms": trip, "throughput": case.settings["clients"] * 1000 / trip}
+    return {"latency_p50_ms": trip, "throughput": case.state.clients * 1000 / trip}
 
 
 # --- presets and curves -----------------------------------------------------------------------------------------------
@@ -195,17 +177,17 @@ def _least(wan: Far) -> tuple[str, ...]:
     return (*_of_systems(THREE, LAN, (8,)), *_of_systems(THREE, wan.name, (1,)), "hot-galera-3", "counters-lan")
 
 
-def _presets(wan: Far) -> dict[str, Preset]:
+def _presets(wan: Far) -> tuple[Preset, ...]:
     least = _short(wan) | {"far_seconds": wan.lasting(1.5)}
     large = {"rows": 100_000, "seconds": 0, "most_seconds": wan.lasting(60)}
     large |= {"far_seconds": wan.lasting(30), "hot_seconds": wan.lasting(30)}
     of_three = tuple(case.name for case in cases(wan) if case.settings["system"] in THREE)
-    return {
-        "least": Preset("least", 3, 16, least, cases=_least(wan)),
-        "brief": Preset("brief", 3, 16, least, cases=_brief(wan)),
-        "quick": Preset("quick", 3, 8, _short(wan), cases=of_three, undecidable=UNDECIDABLE),
-        "full": Preset("full", 3, 8, large),
-    }
+    return (
+        Preset("least", max_rounds=16, sizes=least, cases=_least(wan)),
+        Preset("brief", max_rounds=16, sizes=least, cases=_brief(wan)),
+        Preset("quick", sizes=_short(wan), cases=of_three, undecidable=UNDECIDABLE),
+        Preset("full", sizes=large),
+    )
 
 
 def _curves(wan: Far, title: str, name: str) -> Curves:
@@ -219,28 +201,25 @@ def _curves(wan: Far, title: str, name: str) -> Curves:
     return Curves.over(title, "clients", panels, name)
 
 
-def _at(wan: Far) -> Experiment[Lab]:
-    """Return the experiment at that distance, without what is known of the published one."""
-    return Experiment(
-        name="galera_vs_semisync",
-        question=__doc__ or "",
-        topology="galera",
-        cases=cases(wan),
-        claims=claims(wan),
-        presets=_presets(wan),
-        engines=("mariadb",),
-        watched=True,
-        workload=workload,
-        prepare=prepare,
-        arrange=arrange,
-        predict=predict,
-        curves=(
+def _at(wan: Far) -> dict[str, Any]:
+    return {
+        "cases": cases(wan),
+        "claims": claims(wan),
+        "presets": _presets(wan),
+        "curves": (
             _curves(wan, "Throughput by number of clients", "throughput"),
             _curves(wan, "Median commit latency by number of clients", "latency_p50_ms"),
         ),
-        rtt_ms=wan.ms,
-        at=lambda milliseconds: _at(far(milliseconds)),
-    )
+    }
 
 
-experiment = replace(_at(PUBLISHED), data=data_beside(__file__))
+experiment(
+    topology="galera",
+    engines=("mariadb",),
+    watched=True,
+    load=workload,
+    prepare=prepare,
+    arrange=arrange,
+    predict=predict,
+    at=_at,
+)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.faults.disk_limits import DiskLimits, changed
-from replication_lab.faults.injected import Injected, injected
-from replication_lab.model.core.proof import Proof
+from replication_lab.faults.injected import injected
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
+from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
@@ -69,27 +69,17 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator["_DisksWatch"]:
-    """Set the case's limits on its node's disks, while no server of the lab replicates."""
+def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set the case's limits on its node's disks, while no server of the lab replicates.
+
+    They are proved before and after the load; fio itself checks for foreign I/O.
+    """
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
             Replica(lab.node(node).server()).stop()
             stack.callback(Replica(lab.node(node).server()).start)
-        yield _DisksWatch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
-
-
-@dataclass
-class _DisksWatch:
-    """A check that the disks had the case's limits before and after the load; fio itself checks for foreign I/O."""
-
-    limited: Injected
-
-    def figures(self) -> dict[str, float]:
-        return {}
-
-    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
-        return self.limited.end()
+        yield Proves(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))).end)
 
 
 def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
@@ -113,7 +103,7 @@ def _busy(node: str, pattern: str) -> float:
 
 def _gain(calibration: str, node: str, pattern: str) -> Ratio:
     name = f"{pattern}_iops_per_job"
-    return Figure(f"{calibration}-{node}", name).over(Figure(f"{calibration}-single", name))
+    return Figure(f"{calibration}-{node}", name) / Figure(f"{calibration}-single", name)
 
 
 def _law(calibration: str, node: str, pattern: str) -> float:
@@ -150,29 +140,25 @@ def _claims() -> tuple[Claim, ...]:
     )
 
 
-experiment = Experiment(
-    name="raid0_disks",
-    question=__doc__,
+experiment(
     topology="raid",
     cases=_cases(),
     compared=tuple(f"{order}_{what}_iops_per_job" for order in ("random", "sequential") for what in ("read", "write")),
     claims=_claims(),
-    presets={
-        "brief": Preset(
+    presets=(
+        Preset(
             "brief",
-            min_rounds=3,
             max_rounds=6,
             sizes={"mib": 4, "loops": 5, "seconds": 1},
             cases=tuple(f"plain-{node}" for node in NODES),
         ),
-        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 8, "loops": 5, "seconds": 1}),
+        Preset("quick", sizes={"mib": 8, "loops": 5, "seconds": 1}),
         # The published sizes; at a tenth of the published rates five loops take hours, so a minute of them has to do.
-        "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"mib": 100, "loops": 5, "seconds": 60}),
-    },
+        Preset("full", sizes={"mib": 100, "loops": 5, "seconds": 60}),
+    ),
     engines=("mariadb", "mysql-8.0", "mysql", "mysql-5.5", "percona"),
-    workload=workload,
+    load=workload,
     fill=fill,
     arrange=arrange,
-    data=data_beside(__file__),
     predict=predict,
 )

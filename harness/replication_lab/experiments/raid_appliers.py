@@ -1,12 +1,11 @@
 """Do parallel appliers let a replica on RAID1 keep up with one on RAID0?"""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race
@@ -71,16 +70,8 @@ def workload(case: Case, preset: Preset) -> Race:
 
 def fill(lab: Lab, preset: Preset) -> None:
     """Create the tables of one database, and of many if a case of the preset needs them, the same on each server."""
-    sets = dict.fromkeys(case.settings["databases"] for case in experiment.chosen(preset))
+    sets = dict.fromkeys(case.settings["databases"] for case in CASES if preset.measures(case.name))
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
-
-
-def arrange(lab: Lab, case: Case) -> AbstractContextManager[catch_up_setup.RaceWatch]:
-    return catch_up_setup.behind(lab, case.settings["appliers"])
-
-
-def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
-    return catch_up_setup.predict(figures)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -98,29 +89,29 @@ def _claims_on_mode(name: str, said: str) -> tuple[Claim, ...]:
         Claim(
             f"{name}-one-database-gains-nothing",
             f"RAID1, one database, relaxed flushing: {said} {gains}",
-            Figure(name, rows).over(Figure("one", rows)).at_most(1.1),
+            Figure(name, rows) / Figure("one", rows) <= 1.1,
             predicted=1.0,
         ),
         Claim(
             f"{name}-many-databases-gain-nothing",
             f"RAID1, four databases, relaxed flushing: {said} {gains}",
-            Figure(f"{name}-many", rows).over(Figure("one-many", rows)).at_most(1.1),
+            Figure(f"{name}-many", rows) / Figure("one-many", rows) <= 1.1,
             predicted=1.0,
         ),
         Claim(
             f"{name}-durable-gains",
             f"RAID1, one database, durable flushing: {said} apply at least 1.2 times the rows/s of one applier",
-            Figure(f"{name}-durable", rows).over(Figure("one-durable", rows)).at_least(1.2),
+            Figure(f"{name}-durable", rows) / Figure("one-durable", rows) >= 1.2,
         ),
         Claim(
             f"{name}-rescues-raid1",
             f"relaxed flushing: RAID1 with {said} applies at least 0.95 times the rows/s of RAID0 with one applier",
-            Figure(name, rows).over(Figure("one", "raid0_rows_per_second")).at_least(0.95),
+            Figure(name, rows) / Figure("one", "raid0_rows_per_second") >= 0.95,
         ),
         Claim(
             f"{name}-rescues-raid1-durable",
             f"durable flushing: RAID1 with {said} applies at least 0.95 times the rows/s of RAID0 with one applier",
-            Figure(f"{name}-durable", rows).over(Figure("one-durable", "raid0_rows_per_second")).at_least(0.95),
+            Figure(f"{name}-durable", rows) / Figure("one-durable", "raid0_rows_per_second") >= 0.95,
         ),
     )
 
@@ -134,18 +125,14 @@ QUICK = (
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 23_000, "durable_backlog": 8000, "window": 20, "durable_window": 20}
 LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
 
-experiment = Experiment(
-    name="raid_appliers",
-    question=__doc__,
+experiment(
     topology="raid",
     cases=CASES,
     compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
     claims=tuple(_claims()),
-    presets={
-        "quick": Preset(
+    presets=(
+        Preset(
             "quick",
-            min_rounds=3,
-            max_rounds=8,
             sizes=SMALL,
             cases=QUICK,
             undecidable={
@@ -155,13 +142,12 @@ experiment = Experiment(
                 "15 %",
             },
         ),
-        "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
-    },
+        Preset("full", max_rounds=12, sizes=LONG),
+    ),
     engines=("mariadb", "mysql-8.0"),
-    workload=workload,
+    load=workload,
     prepare=catch_up_setup.prepare,
     fill=fill,
-    arrange=arrange,
-    data=data_beside(__file__),
-    predict=predict,
+    arrange=catch_up_setup.behind,
+    predict=catch_up_setup.predict,
 )

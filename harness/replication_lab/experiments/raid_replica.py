@@ -1,11 +1,9 @@
 """Does a replica on RAID0 catch up with its source where one on RAID1 does not?"""
 
-from contextlib import AbstractContextManager
-
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.quantities import Figure, Total
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
@@ -28,14 +26,6 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, RowChanges(rows=preset.sizes["rows"], databases=("lab",)))
 
 
-def arrange(lab: Lab, _case: Case) -> AbstractContextManager[catch_up_setup.RaceWatch]:
-    return catch_up_setup.behind(lab)
-
-
-def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
-    return catch_up_setup.predict(figures)
-
-
 # --- claims -----------------------------------------------------------------------------------------------------------
 
 
@@ -48,23 +38,21 @@ def _claims_on_catching_up() -> tuple[Claim, ...]:
         Claim(
             "raid0-writes-more",
             "while both catch up with one applier, RAID0 does at least 1.2 times the writes/s of RAID1",
-            Figure("one", "raid0_writes_per_second").over(Figure("one", "raid1_writes_per_second")).at_least(1.2),
+            Figure("one", "raid0_writes_per_second") / Figure("one", "raid1_writes_per_second") >= 1.2,
             predicted=2.0,
         ),
         Claim(
             "raid0-applies-more",
             "with one applier, RAID0 applies at least 1.1 times the rows/s of RAID1",
-            Figure("one", "raid0_rows_per_second")
-            .over(Figure("one", "raid1_rows_per_second_throughout"))
-            .at_least(1.1),
+            Figure("one", "raid0_rows_per_second") / Figure("one", "raid1_rows_per_second_throughout") >= 1.1,
             predicted=2.0,
         ),
         Claim(
             "raid1-applies-as-one-disk",
             "RAID1 of two disks applies as many rows/s as one disk (±20 %)",
-            Figure("one", "raid1_rows_per_second_throughout")
-            .over(Figure("one", "single_rows_per_second_throughout"))
-            .between(0.8, 1.25),
+            (
+                Figure("one", "raid1_rows_per_second_throughout") / Figure("one", "single_rows_per_second_throughout")
+            ).between(0.8, 1.25),
             predicted=1.0,
         ),
     )
@@ -82,7 +70,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         Claim(
             "raid1-lag-grows",
             "under the same load, the lag of RAID1 grows",
-            Figure("one", "raid1_lag_slope").at_least(0),
+            Figure("one", "raid1_lag_slope") >= 0,
         ),
         Claim(
             "raid1-never-catches-up",
@@ -94,12 +82,12 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         Claim(
             "caught-up-writes-less",
             "once RAID0 has caught up, it does fewer writes/s than before",
-            Figure("one", "raid0_writes_per_second_after").over(Figure("one", "raid0_writes_per_second")).at_most(1),
+            Figure("one", "raid0_writes_per_second_after") / Figure("one", "raid0_writes_per_second") <= 1,
         ),
         Claim(
             "caught-up-disks-rest",
             "once RAID0 has caught up, its disks are busy for less of the time than before",
-            Figure("one", "raid0_busy_after").over(Figure("one", "raid0_busy")).at_most(1),
+            Figure("one", "raid0_busy_after") / Figure("one", "raid0_busy") <= 1,
         ),
     )
 
@@ -118,38 +106,31 @@ LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 12
 LONGER = {"backlog": 25_000, "window": 26}
 ON_MYSQL = {"mysql": {**LONGER, "paced": 30}}
 
-experiment = Experiment(
-    name="raid_replica",
-    question=__doc__,
+experiment(
     topology="raid",
     cases=CASES,
     compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
     claims=_claims(),
-    presets={
-        "least": Preset(
+    presets=(
+        Preset(
             "least",
-            min_rounds=3,
-            max_rounds=8,
             sizes=LEAST,
             own_sizes={"mysql": LONGER},
             undecidable={claim.id: NO_STEADY_LOAD for claim in _claims_on_a_steady_load()},
         ),
-        "brief": Preset(
+        Preset(
             "brief",
-            min_rounds=3,
-            max_rounds=8,
             sizes=BRIEF,
             own_sizes=ON_MYSQL,
             undecidable={"raid1-lag-grows": SHORT},
         ),
-        "quick": Preset("quick", min_rounds=3, max_rounds=6, sizes=SMALL, own_sizes=ON_MYSQL),
-        "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
-    },
+        Preset("quick", max_rounds=6, sizes=SMALL, own_sizes=ON_MYSQL),
+        Preset("full", max_rounds=12, sizes=LONG),
+    ),
     engines=("mariadb", "mysql-8.0"),
-    workload=workload,
+    load=workload,
     prepare=catch_up_setup.prepare,
     fill=fill,
-    arrange=arrange,
-    data=data_beside(__file__),
-    predict=predict,
+    arrange=catch_up_setup.behind,
+    predict=catch_up_setup.predict,
 )

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from replication_lab.experiments._data import data_beside
+from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.experiment import ComparisonTable, Experiment, Preset
+from replication_lab.model.experiment.experiment import ComparisonTable, Preset
 from replication_lab.model.experiment.quantities import Loops, Ratio, Sum
 from replication_lab.probes.temporary_tables import TemporaryTablesWatch
 from replication_lab.workloads.mysqlslap import Slap
@@ -95,7 +95,7 @@ def _average(table: str, storage: str, engine: str | None = None) -> Loops:
 def _over(table: str, storage: str, reference: tuple[str, str]) -> Ratio:
     """Return the ratio of a table's time to its time on the reference."""
     engine, theirs = reference
-    return _average(table, storage).over(_average(table, theirs, engine))
+    return _average(table, storage) / _average(table, theirs, engine)
 
 
 def _faster(table: str, reference: tuple[str, str]) -> Claim:
@@ -103,7 +103,7 @@ def _faster(table: str, reference: tuple[str, str]) -> Claim:
     return Claim(
         f"{table}-aria-faster-than-{engine}",
         f"table {table}: MariaDB's temporary tables (Aria) are faster than those of {engine} ({STORAGES[storage]})",
-        _over(table, "aria", reference).at_most(1.0),
+        _over(table, "aria", reference) <= 1.0,
     )
 
 
@@ -117,7 +117,7 @@ def _twice() -> Claim:
         f"aria-2-times-slower-than-{engine}",
         f"both tables: MariaDB's temporary tables (Aria) take at least twice as long as those of {engine} "
         f"({STORAGES[storage]})",
-        _both("aria").over(_both(storage, engine)).at_least(TWICE),
+        _both("aria") / _both(storage, engine) >= TWICE,
     )
 
 
@@ -136,7 +136,7 @@ def _about_mysql() -> tuple[Claim, ...]:
         Claim(
             "sort_1-innodb-faster-than-mysql-5.5",
             "table sort_1: MySQL's temporary tables (InnoDB) are faster than those of mysql-5.5 (MyISAM)",
-            _over("sort_1", "innodb", THEN).at_most(1.0),
+            _over("sort_1", "innodb", THEN) <= 1.0,
         ),
         # 0.76 on an Intel Xeon, 1.06 on an AMD EPYC: which one is faster depends on the processor.
         _known("sort_id", "innodb", THEN),
@@ -144,7 +144,7 @@ def _about_mysql() -> tuple[Claim, ...]:
             Claim(
                 f"{table}-innodb-faster-than-myisam",
                 f"table {table}: within the same server, InnoDB temporary tables are faster than MyISAM ones",
-                _average(table, "innodb").over(_average(table, "myisam")).at_most(1.0),
+                _average(table, "innodb") / _average(table, "myisam") <= 1.0,
             )
             for table in TABLES
         ),
@@ -157,14 +157,12 @@ def _about_the_client(storage: str) -> Claim:
         f"{storage}-own-slap-says-the-same",
         f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap gives the same time (±20 %) as the "
         "mysqlslap used for all servers",
-        Loops(f"{case}-own", "average_ms").over(Loops(case, "average_ms")).equals(within=0.2),
+        (Loops(f"{case}-own", "average_ms") / Loops(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )
 
 
-experiment = Experiment(
-    name="temporary_tables",
-    question=__doc__,
+experiment(
     topology="single",
     cases=_cases(),
     compared=("average_ms",),
@@ -175,19 +173,18 @@ experiment = Experiment(
         *_about_mysql(),
         *(_about_the_client(storage) for storage in STORAGES),
     ),
-    presets={
-        "brief": Preset(
+    presets=(
+        Preset(
             "brief",
-            min_rounds=3,
             # On a machine with other work one measurement in ten took a third to two thirds longer.
             max_rounds=16,
             sizes={"queries": 20, "iterations": 1},
             cases=tuple(case.name for case in _cases() if not case.settings["own"]),
         ),
-        "quick": Preset("quick", min_rounds=3, max_rounds=16, sizes={"queries": 20, "iterations": 3}),
+        Preset("quick", max_rounds=16, sizes={"queries": 20, "iterations": 3}),
         # The published sizes are those of quick already; more rounds make the intervals narrower.
-        "full": Preset("full", min_rounds=8, max_rounds=12, sizes={"queries": 20, "iterations": 3}),
-    },
+        Preset("full", min_rounds=8, max_rounds=12, sizes={"queries": 20, "iterations": 3}),
+    ),
     engines=(
         "mysql-5.5",
         "mysql-5.6",
@@ -199,10 +196,9 @@ experiment = Experiment(
         "mariadb-10.11",
         "mariadb",
     ),
-    workload=workload,
+    load=workload,
     prepare=prepare,
     arrange=arrange,
-    data=data_beside(__file__),
     comparison=ComparisonTable(
         title="20 queries: average (minimum–maximum)",
         average="average_ms",

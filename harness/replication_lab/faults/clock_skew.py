@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from replication_lab import replication
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Need, Setting
@@ -31,7 +31,7 @@ def _check_skew(where: str, skew: int) -> None:
 SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 
 
-@register(
+@fault(
     "clock",
     acts_on=NODES,
     does="sets the server's wall clock `skew` seconds off; timers and sleeps keep real time",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._replaced import ReplacedToxics
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.faults.packet_watch import said_of_packets
 from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.faults.toxic_watch import SILENCE_SECONDS, realised
@@ -30,7 +30,7 @@ def _check_condition(where: str, condition: str) -> None:
 CONDITION = Setting("condition", "", "the condition {}", _check_condition)
 
 
-@register(
+@fault(
     "condition",
     acts_on=LINKS,
     does="replaces the link's toxics by a condition in numbers (`40ms+20mbit`), by a file of `toxics/`, or by `none`",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world.docker.lab import Lab
@@ -12,7 +12,7 @@ from replication_lab.world.docker.lab import Lab
 CPU_SHARE, PERIOD_US = 0.05, 100_000
 
 
-@register(
+@fault(
     "cpu",
     acts_on=NODES,
     does="the node is limited to a twentieth of a CPU",

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from replication_lab.faults._links import OnLinks
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import LINKS
 from replication_lab.world.docker.lab import Lab
 
 
-@register(
+@fault(
     "cut",
     acts_on=LINKS,
     does="open connections end, and new connections are refused",

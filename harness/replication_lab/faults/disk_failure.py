@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Need
@@ -21,7 +21,7 @@ MIRRORED_DISKS = Need(
 )
 
 
-@register(
+@fault(
     "disk-fail",
     acts_on=NODES,
     does="the first disk answers every request with EIO; recovery replaces and rebuilds it",

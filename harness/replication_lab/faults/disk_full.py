@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import EMULATED_DISKS, NODES
@@ -21,7 +21,7 @@ FILL = (
 SPARE = (64 + 256) << 20
 
 
-@register(
+@fault(
     "disk-full",
     acts_on=NODES,
     does="a file fills the file system of the node's data",

@@ -6,7 +6,7 @@ import msgspec
 
 from replication_lab.faults import disk_limits
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import EMULATED_DISKS, NODES
 from replication_lab.model.lab.disk import Limits
@@ -20,7 +20,7 @@ WRITE_IOPS = 20
 BUSY = 0.5
 
 
-@register(
+@fault(
     "disk-slow",
     acts_on=NODES,
     does="each disk does at most 20 writes/s",

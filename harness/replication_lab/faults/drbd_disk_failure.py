@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
@@ -15,7 +15,7 @@ from replication_lab.world.machines.drbd import DISKLESS
 DETACH_SECONDS = 20
 
 
-@register(
+@fault(
     "drbd-disk-fail",
     acts_on=NODES,
     does="DRBD's disk answers with EIO, and DRBD detaches it; recovery repairs and attaches it",

@@ -1,11 +1,12 @@
 """The methods that every fault has, and the register of all faults."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import FaultKind
+from replication_lab.model.drill.fault import LINKS, NODES, FaultKind
 
 
 class Fault(Protocol):
@@ -26,18 +27,18 @@ class Fault(Protocol):
     def close(self) -> None: ...
 
 
-def proofs_of(fault: Fault) -> list[Proof]:
+def proofs_of(acting: Fault) -> list[Proof]:
     """Verify that a fault acts. Without a proof it counts as one that did nothing."""
-    return fault.verify() or [_unproved(fault, "acts")]
+    return acting.verify() or [_unproved(acting, "acts")]
 
 
-def proofs_of_recovery(fault: Fault) -> list[Proof]:
+def proofs_of_recovery(recovered: Fault) -> list[Proof]:
     """Verify that a fault is removed. Without a proof it counts as still there."""
-    return fault.verify_recovered() or [_unproved(fault, "is removed")]
+    return recovered.verify_recovered() or [_unproved(recovered, "is removed")]
 
 
-def _unproved(fault: Fault, what: str) -> Proof:
-    return Proof(what=f"{type(fault).__name__} {what}", expected="a proof", found="none", ok=False)
+def _unproved(made: Fault, what: str) -> Proof:
+    return Proof(what=f"{type(made).__name__} {what}", expected="a proof", found="none", ok=False)
 
 
 # --- the faults that there are ----------------------------------------------------------------------------------------
@@ -50,23 +51,39 @@ class Registered(NamedTuple):
     make: Callable[..., Fault]
 
 
+METHODS = ("inject", "verify", "recover", "verify_recovered", "close")
 # All kinds, by the names that drills give them.
 FAULTS: dict[str, Registered] = {}
 Make = TypeVar("Make", bound=Callable[..., Fault])
 
 
-def register(name: str, **known: Any) -> Callable[[Make], Make]:
-    """Make a class the fault of that name; `known` are the fields of its FaultKind. LabError if the name is taken."""
+def fault(name: str, **known: Any) -> Callable[[Make], Make]:
+    """Make a class the fault of that name, which drills use.
+
+    `known` are the fields of its FaultKind. Raise LabError if another class has the name, or a method is missing.
+    """
     kind = FaultKind(name, **known)
 
-    def registered(fault: Make) -> Make:
-        other = FAULTS.setdefault(name, Registered(kind, fault)).make
-        if other is not fault:
+    def registered(made: Make) -> Make:
+        if kind.acts_on not in (NODES, LINKS):
+            raise LabError(f"the fault {name} acts on {kind.acts_on}", f"{NODES} or {LINKS}")
+        if missing := [method for method in METHODS if not callable(getattr(made, method, None))]:
             raise LabError(
-                f"{fault.__module__} registers {name}, which {other.__module__} registers",
+                f"the fault {name} has no method {missing[0]}", f"the methods {', '.join(METHODS)} (docs/adding.md)"
+            )
+        other = FAULTS[name].make if name in FAULTS else made
+        if other is not made and _is_loaded(other):
+            raise LabError(
+                f"{made.__module__} registers {name}, which {other.__module__} registers",
                 "one fault for each name",
                 "give one of them another name",
             )
-        return fault
+        FAULTS[name] = Registered(kind, made)
+        return made
 
     return registered
+
+
+def _is_loaded(made: Callable[..., Fault]) -> bool:
+    """Return whether a class is still one of its module: that of another project's file of the same name is not."""
+    return getattr(sys.modules.get(made.__module__), made.__name__, None) is made

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from replication_lab.faults.cut import Cut
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import LINKS
 from replication_lab.world import clock
@@ -14,7 +14,7 @@ from replication_lab.world.docker.lab import Lab
 OFF_SECONDS, ON_SECONDS = 0.4, 1.2
 
 
-@register(
+@fault(
     "flap",
     acts_on=LINKS,
     does="the link is cut for 0.4 s and works for 1.2 s, repeatedly",

@@ -3,7 +3,7 @@
 from functools import partial
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
@@ -12,7 +12,7 @@ SIGKILL_STATUS = 137
 END_SECONDS = 60
 
 
-@register(
+@fault(
     "kill",
     acts_on=NODES,
     does="all targets get SIGKILL at the same moment; recovery starts the same containers on the same data",

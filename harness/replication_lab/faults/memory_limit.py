@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.model.lab.storage import DATA
@@ -18,7 +18,7 @@ UNUSED_MIB = 4
 MIB = 1 << 20
 
 
-@register(
+@fault(
     "memory",
     acts_on=NODES,
     does="the node's memory limit is set 16 MiB above its use, and all its files are read once, as by a backup",

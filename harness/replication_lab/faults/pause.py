@@ -3,7 +3,7 @@
 import threading
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
@@ -11,7 +11,7 @@ from replication_lab.model.drill.fault import NODES
 SILENCE_SECONDS = 0.5
 
 
-@register(
+@fault(
     "pause",
     acts_on=NODES,
     does="the node is frozen: it gets no CPU, and connections stay open",

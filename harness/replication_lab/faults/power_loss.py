@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab import replication
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import Kill
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, UNMANAGED
@@ -12,7 +12,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines import drbd
 
 
-@register(
+@fault(
     "power-cut",
     acts_on=NODES,
     does="machines and their disks lose power, and all unflushed data is lost; "

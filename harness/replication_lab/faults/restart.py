@@ -1,12 +1,12 @@
 """A restart of nodes, as after an upgrade: stopped by SIGTERM and started at once."""
 
 from replication_lab.faults._nodes import OnNodes
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 
 
-@register(
+@fault(
     "restart",
     acts_on=NODES,
     does="the node gets SIGTERM and starts again at once",

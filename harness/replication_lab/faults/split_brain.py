@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from replication_lab import replication
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults._replicated_disk import REPLICATED_DISK
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, UNMANAGED
 from replication_lab.world import clock
@@ -15,7 +15,7 @@ from replication_lab.world.machines import drbd
 NOTICED_SECONDS, MET_SECONDS = 30, 60
 
 
-@register(
+@fault(
     "drbd-split-brain",
     acts_on=NODES,
     does="the link is cut, and the target becomes a second primary; recovery restores the link "

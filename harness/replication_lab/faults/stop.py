@@ -1,11 +1,11 @@
 """A clean shutdown of nodes: on SIGTERM a server writes its memory back to disk."""
 
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import Kill
 from replication_lab.model.drill.fault import NODES
 
 
-@register(
+@fault(
     "stop",
     acts_on=NODES,
     does="the node gets SIGTERM; recovery starts the same containers on the same data",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from replication_lab.faults._replaced import ReplacedToxics
-from replication_lab.faults.fault import register
+from replication_lab.faults.fault import fault
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.faults.toxic_watch import JITTER_PINGS, SILENCE_SECONDS, varies_enough
@@ -28,7 +28,7 @@ def _check_toxic(where: str, toxic: str) -> None:
 TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
 
 
-@register(
+@fault(
     "toxic",
     acts_on=LINKS,
     does="adds a toxic to those of the link: a condition in numbers (`40ms+20mbit`) or a file of `toxics/`; it sets a "

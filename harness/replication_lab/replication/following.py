@@ -16,12 +16,17 @@ from replication_lab.world.mysql.server import Server
 
 @contextmanager
 def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
-    """Set the replication and the wait point of a case; yield the watch that proves them over a load."""
+    """Set the replication and the wait point of a case; yield the watch that proves them over a load.
+
+    The replicas must replicate by the `path` of the case: across the proxy, or directly from the source.
+    """
     source = lab.node(lab.topology.source.name).server()
     replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
     wanted = case.state.replication or lab.topology.replication
-    # Where the case leaves it open, the server's own: it must not change during the load either.
-    wait_point = case.state.wait_point or SemiSync(source).status().wait_point
+    # Where the case leaves it open, the server's own: it must not change during the load either. A server without the
+    # choice has only one.
+    own = SemiSync(source).status().wait_point
+    wait_point = own and (case.state.wait_point or own)
     with restored(lab):
         if replication.kind_of(lab.topology).acknowledges:
             SemiSync(source).set(False)
@@ -36,7 +41,13 @@ def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
             semisync_probe.wait_until_acknowledged(source)
         trip = case.added_ms if wanted == "semisync" else 0
         yield semisync_probe.SemiSyncWatch(
-            source, replicas, wanted, wait_point, "proxy", case.state.clients, round_trip_ms=trip
+            source,
+            replicas,
+            wanted,
+            wait_point,
+            case.settings.get("path", "proxy"),
+            case.state.clients,
+            round_trip_ms=trip,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from replication_lab.faults.disk_limits import DiskLimits
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.catch_up import FLUSHING, write_back
 from replication_lab.workloads.catch_up_phases import raced_arrays
@@ -80,12 +81,12 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
 
 
 @contextmanager
-def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["RaceWatch"]:
-    """Stop the replicas' appliers (one, or by these settings) and slow their disks within the block.
+def behind(lab: Lab, case: Case) -> Iterator["RaceWatch"]:
+    """Stop the replicas' appliers (one, or as the case sets them) and slow their disks within the block.
 
     The source continues to write meanwhile; the replicas apply the backlog at the end.
     """
-    servers = [lab.node(node).server() for node in REPLICAS]
+    servers, appliers = [lab.node(node).server() for node in REPLICAS], case.settings.get("appliers")
     limits = catalogue.disk(DISKS[servers[0].dialect.family]).limits
     try:
         at_once.of_each(lambda server: _configure_appliers(server, appliers), servers)
@@ -144,7 +145,7 @@ def _applies(server: Server) -> Proof:
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 
-def predict(figures: Mapping[str, float]) -> dict[str, float]:
+def predict(_case: Case, figures: Mapping[str, float]) -> dict[str, float]:
     """Return the law's figures: writes follow the disks, RAID0 writes twice as often as one; rows follow the writes.
 
     A lag grows by what the source changes less what the replica applies; a replica that keeps up writes only what comes

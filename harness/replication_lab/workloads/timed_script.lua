@@ -1,5 +1,5 @@
 -- Times each event of the script /tmp/load.lua, which may be any script of sysbench's.
--- Prints for each client the lines client, ends and lost as sequential_inserts.lua does; lost are events that were begun again. Also
+-- Prints for each client the lines client, ends and lost as inserts.lua does; lost are events that were begun again. Also
 -- "wrote NUMBER FASTEST": the events that changed something, for which the script sets the global variable event_writes, and the
 -- fastest of them in microseconds from its first statement on.
 -- With a rate (pace.lua) a latency begins when the event should have begun.

@@ -8,7 +8,7 @@ from pathlib import Path
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.question.rate import kept, planned
 from replication_lab.workloads import _sysbench
-from replication_lab.workloads.sequential_inserts import Inserted, parse
+from replication_lab.workloads.inserts import Inserted, parse
 from replication_lab.world.docker.lab import Lab
 
 TIMER = Path(__file__).with_suffix(".lua")

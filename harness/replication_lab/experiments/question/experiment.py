@@ -1,6 +1,5 @@
 """Resolve a user's question into the experiment that answers it: typed cases, their loads, and the effects."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,16 +16,17 @@ from replication_lab.experiments.question.topologies import (
     round_trip_of,
 )
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.drilled import KnownInDrills, WorstOfDrills
+from replication_lab.model.experiment.claim_text import claims_of, is_about_lag
+from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
-from replication_lab.model.experiment.quantities import ErrorShare, Figure, Quantity, Ratio, latency_p50, throughput
+from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, parse_claim
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.rate import per_second
@@ -46,14 +46,14 @@ from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
 # The names of model/question/question.py's effects, in words and as figures.
-KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", latency_p50)}
+KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", p50)}
 
 
 def experiment_of(question: Question) -> Experiment[Lab]:
     """Return the experiment that answers a question. Raise LabError for one that its topology cannot answer."""
     topologies = {name: catalogue.topology(name) for name in question.topologies}
-    claims = [parse_claim(text, question) for text in question.claims]
-    with_lag = any(claim.is_about(LAG) for parts in claims for claim in parts)
+    claims = list(claims_of(question))
+    with_lag = any(map(is_about_lag, claims))
     for topology in topologies.values():
         refuse_what_a_topology_cannot(question, topology, with_lag)
     load, first = load_of(question), question.topologies[0]
@@ -72,7 +72,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         watched=True,
         workload=partial(_workload, load, with_lag),
         prepare=partial(_prepare, question, load, [server_options(each, question.cnf) for each in question.trials()]),
-        arrange=on_disks(with_servers(_arrange)),
+        arrange=on_disks(arrange),
         hold=partial(_hold, question),
         asked=question,
     )
@@ -90,23 +90,30 @@ def _sentence(question: Question) -> str:
 def _case(values: Values, question: Question, topology: Topology) -> Case:
     """Return the case with these values: its toxics, servers and lab as objects, which no later step looks up again."""
     every = {**question.settings, **values}
+    state, toxic = state_of(every, topology, question.cnf), round_trip_of(every)
+    toxics = {link.name: toxic for link in topology.links if toxic}
     engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
     lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology))
-    toxic = round_trip_of(every)
-    state = CaseState(
-        replication_of(every, topology),
-        int(every.get(CLIENTS, "1")),
-        every.get("wait_point"),
-        every.get(PROTOCOL),
-        per_second(every[RATE]) if RATE in every else None,
-        server_options(every, question.cnf),
+    return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
+
+
+def state_of(values: Values, topology: Topology, cnf: Sequence[GivenFile] = ()) -> CaseState:
+    """Return the state of a case with these settings; `cnf` are the files that they name."""
+    return CaseState(
+        replication_of(values, topology),
+        int(values.get(CLIENTS, "1")),
+        values.get("wait_point"),
+        values.get(PROTOCOL),
+        per_second(values[RATE]) if RATE in values else None,
+        server_options(values, cnf),
     )
-    needs = frozenset({"wait_point"}) if state.wait_point == "AFTER_SYNC" else frozenset()
-    toxics = {link.name: toxic for link in topology.links if toxic}
-    return Case(named(values), named(values), needs=needs, lab=lab, toxics=toxics, state=state)
 
 
-def _claims(question: Question, claims: Sequence[Sequence[AskedClaim]]) -> Iterator[Claim]:
+def needs_of(state: CaseState) -> frozenset[str]:
+    return frozenset({"wait_point"}) if state.wait_point == "AFTER_SYNC" else frozenset()
+
+
+def _claims(question: Question, claims: Sequence[Claim]) -> Iterator[Claim]:
     """Yield that each effect is known, then what the user claims."""
     for effect in question.effects():
         at = f", with {effect.common}," if effect.common else ""
@@ -116,23 +123,10 @@ def _claims(question: Question, claims: Sequence[Sequence[AskedClaim]]) -> Itera
                 effect.claim(name),
                 f"the {what.format(question.counts)} with {effect.changed} as a share of that with {effect.replaced}"
                 f"{at} is known within ±{question.margin:.0%}",
-                figure(effect.case).over(figure(effect.baseline)).known(within=question.margin),
+                (figure(effect.case) / figure(effect.baseline)).known(within=question.margin),
             )
     yield from _known_of_drills(question)
-    for number, parts in enumerate(claims, 1):
-        for part, asked in enumerate(parts, 1):
-            name = f"claim-{number}.{part}"
-            if asked.over[0] in OF_DRILLS.values():
-                yield Claim(name, asked.sentence, _of_drills(question, asked))
-                continue
-            kind = ErrorShare if asked.over[0] == ERRORS else Figure
-            over = kind(asked.over[1], asked.over[0])
-            of = over.over(Figure(asked.under[1], asked.under[0])) if asked.under else over
-            yield Claim(
-                name,
-                asked.sentence,
-                of.at_least(asked.bound) if asked.at_least else of.at_most(asked.bound),
-            )
+    yield from claims
 
 
 def _known_of_drills(question: Question) -> Iterator[Claim]:
@@ -142,12 +136,6 @@ def _known_of_drills(question: Question) -> Iterator[Claim]:
             case = named(values)
             sentence = f"{what} in the drill {question.drill} with {case} is known"
             yield Claim(f"{name}:{case}", sentence, KnownInDrills(case, name, question.drills_of_a_case))
-
-
-def _of_drills(question: Question, asked: AskedClaim) -> KnownInDrills:
-    low, high = (asked.bound, math.inf) if asked.at_least else (-math.inf, asked.bound)
-    figure, case = asked.over
-    return WorstOfDrills(case, figure, question.drills_of_a_case, low, high)
 
 
 def _on_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:
@@ -174,9 +162,10 @@ def _read(quantity: Quantity, engines: Mapping[str, str]) -> Quantity:
 # --- its lab ----------------------------------------------------------------------------------------------------------
 
 
+@with_servers
 @contextmanager
-def _arrange(lab: Lab, case: Case) -> Iterator[Watch]:
-    """Set a case's replication; yield the watch that proves it, and the links without toxics, over the load."""
+def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set a case's servers and replication; yield the watch that proves them, and links without toxics, over a load."""
     is_bare = bool(lab.topology.links) and not case.toxics
     with replication.of(lab).arranged(case) as watch:
         yield AlsoProves(watch, lambda: [bare_links(lab)]) if is_bare else watch
@@ -206,7 +195,12 @@ def _prepare(question: Question, load: Load, trials: Sequence[ServerOptions], la
     for options in trials:
         with server_settings(lab, options):
             pass
+    settle(lab)
+    prepare_load(question, load, lab)
+
+
+def settle(lab: Lab) -> None:
+    """Bring a lab into the state of one that has run for a while; pin CPUs as for two sites."""
     replication.of(lab).settle()
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
     lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), *proxy))
-    prepare_load(question, load, lab)

@@ -8,8 +8,8 @@ from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.validation import statements_of
 from replication_lab.replication.following import followed
+from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
-from replication_lab.workloads.sequential_inserts import TABLE, Inserted, SequentialInserts
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world import clock
@@ -18,7 +18,7 @@ from replication_lab.world.mysql import script
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Server
 
-Load = SequentialInserts | TimedScript | OwnCommand
+Load = Inserts | TimedScript | OwnCommand
 # That of the container load, built like every image of the lab.
 OWN_IMAGE = "replication-lab/load"
 ROWS = 10_000
@@ -37,7 +37,7 @@ def load_of(question: Question) -> Load:
         # A case has its own rate; that it has one is enough to try whether the command obeys it.
         return OwnCommand(question.load_command, question.load_image or OWN_IMAGE, rate=float(question.is_paced))
     if workload == INSERTS:
-        return TimedScript(PACED_INSERTS) if question.is_paced else SequentialInserts()
+        return TimedScript(PACED_INSERTS) if question.is_paced else Inserts()
     if isinstance(workload, GivenFile):
         if not workload.name.endswith(".sql"):
             return TimedScript(workload.text)

@@ -27,20 +27,25 @@ from replication_lab.world import catalogue
 
 def refuse_what_a_topology_cannot(question: Question, topology: Topology, with_lag: bool) -> None:
     """Raise LabError if a topology cannot be arranged, or lacks a setting of the question, or the lag of a claim."""
-    _refuse_slow_replicas(topology)
+    refuse_slow_replicas(topology)
     asked = [setting(name) for name in [*question.vary, *question.settings]]
     for each in asked:
-        if each.name in CHOICES:
-            _refuse_missing_choice(each.name, topology)
-        elif not each.is_of_case:
-            refuse_a_file_for_machines(each, topology)
-            _refuse_no_server(each, topology)
+        refuse_missing_setting(each, topology)
     for values in question.combinations():
         if values.get(TOPOLOGY, topology.name) == topology.name:
-            _refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
+            refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
     _refuse_overridden(asked, topology)
     if with_lag:
         _refuse_lag_without_replicas(question, topology)
+
+
+def refuse_missing_setting(asked: AskedSetting, topology: Topology) -> None:
+    """Raise LabError for a setting that the topology does not have, or has on no server."""
+    if asked.name in CHOICES:
+        _refuse_missing_choice(asked.name, topology)
+    elif not asked.is_of_case:
+        refuse_a_file_for_machines(asked, topology)
+        _refuse_no_server(asked, topology)
 
 
 def replication_of(values: Values, topology: Topology) -> str:
@@ -58,7 +63,8 @@ def can_answer(topology: Topology) -> bool:
     return not topology.storage
 
 
-def _refuse_slow_replicas(topology: Topology) -> None:
+def refuse_slow_replicas(topology: Topology) -> None:
+    """Raise LabError for a topology whose replicas do not keep up with a load."""
     if can_answer(topology):
         return
     able = [name for name in catalogue.topologies() if can_answer(catalogue.topology(name))]
@@ -162,7 +168,8 @@ def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None
         )
 
 
-def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
+def refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
+    """Raise LabError for settings that exclude each other on the topology."""
     if not topology.links and not is_bare(values.get(RTT, "0")):
         raise LabError(
             f"{topology.name} has no link, so rtt={values[RTT]} would change nothing",

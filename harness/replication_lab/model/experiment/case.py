@@ -13,9 +13,13 @@ from replication_lab.model.question.case_state import CaseState
 class Case:
     """One setting of the experiment's variable; `needs` are the engine features that it requires.
 
+    `links` is the toxic or condition on every link of the topology (`lan`, `85ms`, `100mbit`), or that of each link by
+    its name. `settings` are those of `lab ask`: `clients`, `replication`, `wait_point`, `protocol`, and variables of
+    the servers. An experiment that arranges its cases itself may have others.
     `lab` is the lab that it is measured on; if None, a lab of the experiment's topology. `compared` are the figures by
     which it is compared with another run or server (compared_figures.py); if None, those of the experiment. `toxics`
-    are on its links, by the links' names, during a load. `state` is what `lab ask` sets besides.
+    are on its links, by the links' names, during a load. `state` is what `lab ask` sets besides; both follow from
+    `links` and `settings`, unless an experiment arranges its cases itself.
     """
 
     name: str
@@ -26,6 +30,7 @@ class Case:
     compared: tuple[str, ...] | None = None
     toxics: Mapping[str, Toxic] = field(default_factory=dict)
     state: CaseState = field(default_factory=CaseState)
+    links: str | Mapping[str, str] = ""
 
     @property
     def added_ms(self) -> int:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -51,6 +52,21 @@ class Claim:
                 "may still be counterexamples",
                 f"at_least with a share of at most {MOST_UNSAID:.0%}, or 'at least {needed}' in the claim's sentence",
             )
+
+
+def claim(relation: Relation, sentence: str, **known: Any) -> Claim:
+    """Return the claim that a relation holds, such as `throughput(far) / throughput(near) >= 0.9`, and that in words.
+
+    `known` are other fields of Claim: its `id`, by default its number among those of the experiment; the value that was
+    `published`, and the one that is `predicted`; whether it is a `law` that holds under any conditions.
+    """
+    if not isinstance(relation, Relation):
+        raise LabError(
+            f"the claim {sentence!r} has nothing that can be judged: {relation!r}",
+            "a quantity that is compared with a number",
+            "throughput(a) / throughput(b) >= 0.9",
+        )
+    return Claim(known.pop("id", ""), sentence, relation, **known)
 
 
 def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = TO_HOLD) -> ClaimJudgement:

@@ -81,15 +81,29 @@ class Watch(Protocol):
 
 
 @dataclass(frozen=True)
+class Proves:
+    """A watch that counts nothing and makes these proofs after the load."""
+
+    after_load: Callable[[], list[Proof]]
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
+        return self.after_load()
+
+
+@dataclass(frozen=True)
 class AlsoProves:
-    """A watch with further proofs, which are made after its own, or `first`."""
+    """A watch with further proofs, which are made after its own, or `first`, and with further figures."""
 
     watch: Watch
     further: Callable[[], Sequence[Proof]]
     first: bool = False
+    counted: Callable[[], Mapping[str, float]] = dict
 
     def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
+        return {**self.watch.figures(), **self.counted()}
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         if self.first:

@@ -1,13 +1,16 @@
 """Quantities: figures of a record by round, and values computed from them.
 
-A quantity names a figure of a case and yields it by round; compared with bounds it is a relation.
+A quantity names a figure of a case and yields it by round; compared with a number it is a relation:
+`throughput(far) / throughput(near) >= 0.9`. The text of a question's claim says the same (claim_text.py).
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import (
     Interval,
     NoInterval,
@@ -15,9 +18,12 @@ from replication_lab.model.core.statistics import (
     interval_of_mean,
     interval_of_ratio,
 )
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.relations import Bounds, KnownWithin, NoneSeen, Place, SomeSeen
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
+
+LAG = "lag_s"
 
 
 class Quantity(ABC):
@@ -54,14 +60,14 @@ class Quantity(ABC):
         """Return the (engine, case) of all figures that are read for a claim about `engine`."""
         return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
 
-    def over(self, other: "Quantity") -> "Ratio":
+    def __truediv__(self, other: "Quantity") -> "Ratio":
         return Ratio(self, other)
 
-    def at_least(self, low: float) -> "Bounds":
-        return Bounds(self, low=low)
+    def __ge__(self, low: float) -> "Bounds":
+        return Bounds(self, low=_bound(low))
 
-    def at_most(self, high: float) -> "Bounds":
-        return Bounds(self, high=high)
+    def __le__(self, high: float) -> "Bounds":
+        return Bounds(self, high=_bound(high))
 
     def between(self, low: float, high: float) -> "Bounds":
         return Bounds(self, low, high)
@@ -146,7 +152,8 @@ class ErrorShare(Figure):
 class PerRoundTrip(Quantity):
     """The law clients/RTT: commits a second of `clients` that each wait for one measured round trip (1/s).
 
-    `trip` is the figure for the round trip: the median, or the shortest, which no commit can undercut.
+    `trip` is the figure for the round trip: the median, or the shortest (rtt_min_ms), which no commit can undercut.
+    Half of all round trips are shorter than the median.
     """
 
     case: str
@@ -247,24 +254,62 @@ class Sum(Quantity):
         return {n: math.fsum(series[n] for series in each) for n in each[0] if all(n in series for series in each)}
 
 
-def throughput(case: str) -> Figure:
-    """Return the figure of commits a second."""
-    return Figure(case, "throughput")
+def _bound(given: object) -> float:
+    if isinstance(given, int | float):
+        return given
+    raise LabError(
+        "a claim compares a quantity with another quantity",
+        "a quantity, or the ratio of two, and a number",
+        "throughput(a) / throughput(b) >= 1",
+    )
 
 
-def latency_p50(case: str, engine: str | None = None) -> Figure:
-    """Return the figure of the median commit latency, ms."""
-    return Figure(case, "latency_p50_ms", engine)
+def _name(case: Case | str) -> str:
+    return case.name if isinstance(case, Case) else case
 
 
-def rtt(case: str) -> Figure:
-    """Return the figure of the median measured round trip of the link, ms."""
-    return Figure(case, "rtt_p50_ms")
+def figure(case: Case | str, name: str) -> Figure:
+    """Return any recorded figure of a case, such as that of a probe of your own."""
+    return Figure(_name(case), name)
 
 
-def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
-    """Return the law's upper bound, from the shortest ping: half of all round trips are shorter than the median."""
-    return PerRoundTrip(case, clients, "rtt_min_ms")
+def errors(case: Case | str) -> ErrorShare:
+    """Return the share of a case's attempts that failed."""
+    return ErrorShare(_name(case), "errors")
+
+
+def _quantity(called: str, name: str, about: str) -> Callable[[Case | str], Figure]:
+    """Return the function of this name that returns a figure of a case."""
+
+    def of(case: Case | str) -> Figure:
+        return figure(case, name)
+
+    of.__name__, of.__doc__ = called, f"Return {about} in a case."
+    return of
+
+
+throughput = _quantity("throughput", "throughput", "the commits a second")
+p50 = _quantity("p50", "latency_p50_ms", "the median commit latency, ms,")
+p95 = _quantity("p95", "latency_p95_ms", "the 95th percentile of commit latencies, ms,")
+p99 = _quantity("p99", "latency_p99_ms", "the 99th percentile of commit latencies, ms,")
+p999 = _quantity("p999", "latency_p999_ms", "the 99.9th percentile of commit latencies, ms,")
+rtt = _quantity("rtt", "rtt_p50_ms", "the median measured round trip of the link, ms,")
+lag = _quantity("lag", LAG, "how long replicas still applied after the load, s,")
+# What a claim as text calls a quantity.
+BY_NAME: dict[str, Callable[[str], Figure]] = {
+    **{each.__name__: each for each in (throughput, p50, p95, p99, errors, lag)},
+    "p99.9": p999,
+}
+
+
+def total(case: Case | str, name: str, quiet: bool = False) -> "Total":
+    """Return a count over all rounds; with `quiet`, over those that were not noisy."""
+    return Total(_name(case), name, quiet)
+
+
+def per_round_trip(case: Case | str, clients: int = 1) -> PerRoundTrip:
+    """Return the law clients/RTT, 1/s: what clients commit that wait for one measured round trip each."""
+    return PerRoundTrip(_name(case), clients)
 
 
 @dataclass(frozen=True)
@@ -306,6 +351,6 @@ def unit_of(name: str) -> str:
     """
     if name.endswith("_ms"):
         return "ms"
-    if name == "lag_s":
+    if name == LAG:
         return "s"
     return "1/s" if name == "throughput" else ""

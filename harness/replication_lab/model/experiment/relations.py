@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import Interval, Plan, about, highest_share
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.judgement import ClaimJudgement
@@ -35,6 +36,14 @@ class Bounds:
     quantity: "Quantity"
     low: float = -math.inf
     high: float = math.inf
+
+    def __bool__(self) -> bool:
+        """Refuse `0.8 <= quantity <= 1.2`, of which Python would keep only the second half."""
+        raise LabError(
+            f"a claim has two bounds in a row, {self.text} and another one",
+            "both bounds by `between`",
+            "(throughput(a) / throughput(b)).between(0.8, 1.2)",
+        )
 
     @property
     def cases(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Experiments of the user's own: Python files in lab/experiments/, which may import what is beside them."""
+"""Python files of the user's own: experiments and faults in lab/, which may import what is beside them."""
 
 import importlib
 import sys
@@ -7,34 +7,26 @@ from pathlib import Path
 from types import ModuleType
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.world import own
 
 # The name under which Python knows the user's folder: `from ..workloads.carts import Carts` works in an experiment.
 PACKAGE = "lab_files"
-EXPECTED = "a file that sets `experiment` to an Experiment (docs/adding.md)"
 
 
-def experiment_of(path: Path) -> Experiment:
-    """Return the experiment of a file; LabError with file and line for one that cannot be imported or holds none."""
-    found = getattr(_module(path), "experiment", None)
-    if not isinstance(found, Experiment):
-        raise LabError(f"{own.shown(path)}:1: the file sets no experiment", EXPECTED)
-    if found.name != path.stem:
-        raise LabError(
-            f"{own.shown(path)}:1: the experiment is called {found.name!r}", f"the file's name, {path.stem!r}"
-        )
-    return found
-
-
-def _module(path: Path) -> ModuleType:
+def module_of(path: Path, expected: str) -> ModuleType:
+    """Return the module of a file in lab/KIND/. Raise LabError with file and line for one that cannot be imported."""
     _make_package(path.parents[1])
     try:
         return importlib.import_module(f"{PACKAGE}.{path.parent.name}.{path.stem}")
     except LabError as error:
         raise LabError(f"{_place(path, error)}: {error.found}", error.expected, error.next_step) from error
     except Exception as error:  # of any type: it is the user's program
-        raise LabError(f"{_place(path, error)}: {type(error).__name__}: {_said(error)}", EXPECTED) from error
+        raise LabError(f"{_place(path, error)}: {type(error).__name__}: {_said(error)}", expected) from error
+
+
+def is_own(module: str) -> bool:
+    """Return whether a module of this name is in a user's folder."""
+    return module.startswith(f"{PACKAGE}.")
 
 
 def _make_package(folder: Path) -> None:

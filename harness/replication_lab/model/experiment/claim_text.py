@@ -1,23 +1,17 @@
-"""A claim of a user's question, in the user's words."""
+"""A claim as text, `throughput[clients=16] / throughput[clients=1] >= 4`: the relation that Python's operators make."""
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.drilled import KnownInDrills, WorstOfDrills
+from replication_lab.model.experiment.quantities import BY_NAME, LAG, Quantity
+from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.setting import Values, named
 
-# The figures of the share of attempts that failed, and of how long replicas still applied after the load.
-ERRORS, LAG = "errors", "lag_s"
-QUANTITIES = {
-    "throughput": "throughput",
-    "p50": "latency_p50_ms",
-    "p95": "latency_p95_ms",
-    "p99": "latency_p99_ms",
-    "p99.9": "latency_p999_ms",
-    ERRORS: "errors",
-    "lag": LAG,
-}
 # Figures of a drill.
 OF_DRILLS = {"lost": "lost", "rto": "rto_s"}
 CLAIM = re.compile(
@@ -27,26 +21,15 @@ CLAIM = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class AskedClaim:
-    """A claim of the user, for one combination of the settings that it does not name.
-
-    `over` and `under` are (figure, case) of the numerator and the denominator; `under` is empty if the claim is about
-    no ratio. `at_least` is True for >= and False for <=.
-    """
-
-    sentence: str
-    over: tuple[str, str]
-    under: tuple[str, str] | None
-    at_least: bool
-    bound: float
-
-    def is_about(self, figure: str) -> bool:
-        return figure in [side[0] for side in (self.over, self.under) if side]
+def claims_of(question: Question) -> Iterator[Claim]:
+    """Yield what the user claims. Raise LabError for a text that is no claim."""
+    for number, text in enumerate(question.claims, 1):
+        for part, (sentence, relation) in enumerate(parse_claim(text, question), 1):
+            yield Claim(f"claim-{number}.{part}", sentence, relation)
 
 
-def parse_claim(text: str, question: Question) -> list[AskedClaim]:
-    """Return the claims that a text such as `throughput[clients=16] / throughput[clients=1] >= 4` states.
+def parse_claim(text: str, question: Question) -> list[tuple[str, Bounds | KnownInDrills]]:
+    """Return the relations that a text states, each with its sentence.
 
     Settings that the brackets do not name have the same value on both sides; there is one claim for each combination
     of their values. Raise LabError for a text that is no claim, and for unknown names.
@@ -58,7 +41,7 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
             "QUANTITY[SETTING=VALUE] >= NUMBER, or QUANTITY[…] / QUANTITY[…] <= NUMBER",
             "--claim 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'",
         )
-    if found["under"] and ERRORS in (found["over"], found["under"]):
+    if found["under"] and "errors" in (found["over"], found["under"]):
         raise LabError(
             f"the claim {text!r} divides by the number of errors, which may be 0",
             "errors without a ratio",
@@ -67,9 +50,9 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
     sides = [_side(found["over"], found["case"], question)]
     if found["under"]:
         sides.append(_side(found["under"], found["base"], question))
-        if drilled := [figure for figure, _ in sides if figure in OF_DRILLS.values()]:
+        if drilled := [name for name, _ in sides if name in OF_DRILLS]:
             raise LabError(
-                f"the claim {text!r} uses {drilled[0]} in a ratio",
+                f"the claim {text!r} uses {OF_DRILLS[drilled[0]]} in a ratio",
                 "a bound on lost or rto, without a ratio",
                 "--claim 'lost[topology=semisync] <= 0'",
             )
@@ -80,13 +63,27 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
                 f"the claim {text!r} sets {missing[0]} on one side of the ratio only",
                 f"{missing[0]}=… on both sides, or on neither",
             )
-    claims = {}
+    bound, at_least = float(found["bound"]), found["op"] == ">="
+    claims: dict[str, Bounds | KnownInDrills] = {}
     for values in question.combinations():
         rest = {name: value for name, value in values.items() if name not in fixed}
-        over, *under = [(figure, named({**values, **chosen})) for figure, chosen in sides]
-        told = f"{text.strip()}{f', with {named(rest)}' if rest else ''}"
-        claims[told] = AskedClaim(told, over, under[0] if under else None, found["op"] == ">=", float(found["bound"]))
-    return list(claims.values())
+        (name, case), *under = [(name, named({**values, **chosen})) for name, chosen in sides]
+        said = f"{text.strip()}{f', with {named(rest)}' if rest else ''}"
+        if name in OF_DRILLS:
+            low, high = (bound, math.inf) if at_least else (-math.inf, bound)
+            claims[said] = WorstOfDrills(case, OF_DRILLS[name], question.drills_of_a_case, low, high)
+            continue
+        of: Quantity = BY_NAME[name](case)
+        for other, base in under:
+            of = of / BY_NAME[other](base)
+        claims[said] = of >= bound if at_least else of <= bound
+    return list(claims.items())
+
+
+def is_about_lag(claim: Claim) -> bool:
+    """Return whether a claim is about how long replicas still applied after the load."""
+    relation = claim.relation
+    return isinstance(relation, Bounds) and any(figure.name == LAG for figure in relation.quantity.figures)
 
 
 def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
@@ -94,7 +91,7 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
         raise LabError(
             f"{quantity} is measured by a drill, and no drill is given", "--drill NAME", "--drill lose-source"
         )
-    known = {**QUANTITIES, **(OF_DRILLS if question.drill else {})}
+    known = [*BY_NAME, *(OF_DRILLS if question.drill else ())]
     if quantity not in known:
         raise unknown_name("quantity", quantity, known)
     values = {}
@@ -107,4 +104,4 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
         if name in values:
             raise LabError(f"the case [{case}] of a claim names {name} twice", "each setting once", f"[{name}={value}]")
         values[name] = value
-    return known[quantity], values
+    return quantity, values

@@ -86,7 +86,7 @@ def _moments(printed: str, clients: Sequence[Sequence[str]], lost: Sequence[floa
 
 
 @dataclass(frozen=True)
-class SequentialInserts:
+class Inserts:
     """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`.
 
     Where both are given, the load ends with the first of them. The clients write to `nodes` in turn (the source if none

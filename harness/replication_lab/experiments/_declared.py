@@ -1,0 +1,209 @@
+"""An experiment as its file declares it; what the file does not say has a default."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from replication_lab.experiments import DECLARED
+from replication_lab.experiments._far import PUBLISHED, Far, far
+from replication_lab.experiments.question.experiment import arrange as arrange_case
+from replication_lab.experiments.question.experiment import needs_of, settle, state_of
+from replication_lab.experiments.question.topologies import (
+    refuse_missing_setting,
+    refuse_slow_replicas,
+    refuse_what_a_case_cannot,
+)
+from replication_lab.experiments.question.variables import server_settings
+from replication_lab.faults.calibrated_toxic import CalibratedToxic
+from replication_lab.faults.injected import injected
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
+from replication_lab.model.experiment.published import Data, parse_data
+from replication_lab.model.lab.topology import Topology
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.question.setting import CHOICES, CLIENTS, AskedSetting, setting
+from replication_lab.model.question.validation import refuse_bad_setting
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab
+
+# What a case may set besides variables of the servers.
+SETTINGS = (CLIENTS, *CHOICES)
+Load = Workload[Lab] | Callable[[Case, Preset], Workload[Lab]]
+# A number that is read on a lab after each load.
+Probe = Callable[[Lab], float]
+
+
+def experiment(  # noqa: PLR0913 - each is a part of an experiment
+    *,
+    topology: str,
+    load: Load,
+    cases: Sequence[Case] = (),
+    claims: Sequence[Claim] = (),
+    probes: Sequence[Probe] = (),
+    presets: Sequence[Preset] = (Preset("quick"), Preset("full", max_rounds=12)),
+    at: Callable[[Far], dict[str, Any]] | None = None,
+    **further: Any,
+) -> Experiment[Lab]:
+    """Declare the experiment of the file that calls this: the file's name is its name, its docstring the question.
+
+    Each case is arranged as `lab ask` does: its links have the condition that it names, its settings are set on the
+    servers, and its replication is proved over each load. `load` is what clients do: an object with `run(lab, seed)`,
+    of which each case has its own number of clients; or a function that returns it, given a case and a preset. Each of
+    `probes` reads a number on the lab after each load, which is recorded under the probe's name. Claims without an ID
+    are claim-1, claim-2 and so on.
+
+    `further` are other fields of Experiment. Its `engines` are by default all that the topology can have. With an
+    `arrange` of its own the settings of cases may be any. `at` returns the parts that depend on how far away a site is,
+    for an experiment that takes `--rtt`.
+    """
+    module = sys._getframe(1).f_globals
+    if DECLARED in module:
+        raise LabError("the file declares two experiments", "one experiment in a file")
+    kind = catalogue.topology(topology)
+    common: dict[str, Any] = {
+        "name": Path(module["__file__"]).stem,
+        "question": module["__doc__"] or "",
+        "topology": topology,
+        "cases": cases,
+        "claims": claims,
+        "presets": presets,
+        "engines": tuple(catalogue.engines_for(kind)),
+        "default_engines": (catalogue.default_engine(topology),),
+        "workload": _loader(load),
+        **further,
+    }
+
+    def made(wan: Far, **data: Data) -> Experiment[Lab]:
+        parts: dict[str, Any] = {**common, **(at(wan) if at else {}), **data}
+        if "arrange" in parts:
+            parts["cases"] = [replace(case, toxics=case.toxics or _conditions(case, kind)) for case in parts["cases"]]
+        else:
+            refuse_slow_replicas(kind)
+            parts["cases"] = [_completed(case, kind, load) for case in parts["cases"]]
+            parts["arrange"] = partial(_arrange, probes)
+            parts.setdefault("prepare", partial(_prepare, parts["cases"], load))
+        if at:
+            parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
+        parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
+        parts["presets"] = {preset.name: preset for preset in parts["presets"]}
+        return Experiment(**{**parts, "cases": tuple(parts["cases"]), "claims": tuple(parts["claims"])})
+
+    # Only the published distance is compared with what is known.
+    found = module[DECLARED] = made(PUBLISHED, data=_data_beside(Path(module["__file__"])))
+    return found
+
+
+def _data_beside(file: Path) -> Data:
+    """Return the data in the YAML file beside an experiment's, with the citation of what they compare with."""
+    data = file.with_suffix(".yaml")
+    return parse_data(data.read_bytes(), data.stem).citing(catalogue.sources()) if data.is_file() else Data()
+
+
+def _numbered(number: int, claim: Claim) -> Claim:
+    return claim if claim.id else replace(claim, id=f"claim-{number}")
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def _completed(case: Case, topology: Topology, load: Load) -> Case:
+    """Return a case with the toxics and the state of the usual arrangement. Raise LabError for an impossible one."""
+    asked = {name: str(value) for name, value in case.settings.items()}
+    for each in map(setting, asked):
+        _refuse_what_is_no_setting(each, case)
+        refuse_bad_setting(each.name, [asked[each.name]])
+        refuse_missing_setting(each, topology)
+    refuse_what_a_case_cannot(asked, case.name, topology)
+    asked.setdefault(CLIENTS, str(getattr(load, CLIENTS, 1)))
+    state, conditions = state_of(asked, topology), _conditions(case, topology)
+    if hasattr(load, "run"):
+        _of_clients(cast("Workload[Lab]", load), state.clients)
+    return replace(
+        case,
+        about=case.about or case.name,
+        needs=case.needs | needs_of(state),
+        toxics={link: toxic for link, toxic in conditions.items() if toxic.is_latency},
+        state=state,
+        settings={"conditions": {link: toxic for link, toxic in conditions.items() if not toxic.is_latency}},
+    )
+
+
+def _refuse_what_is_no_setting(asked: AskedSetting, case: Case) -> None:
+    if not asked.is_variable and asked.name not in SETTINGS:
+        raise LabError(
+            f"{asked.name} is not a setting of a case, in case {case.name}",
+            f"{', '.join(SETTINGS)} or a server's variable; a round trip is a condition of the links",
+            'Case("far", links="85ms")',
+        )
+
+
+def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:
+    """Return the condition of each link. Raise LabError for a link or a condition that there is not."""
+    if not case.links:
+        return {}
+    names = [link.name for link in topology.links]
+    if not names:
+        raise LabError(
+            f"case {case.name} has the condition {case.links} on its links, and {topology.name} has no link",
+            "a topology with links",
+            "./lab list topologies",
+        )
+    given = dict.fromkeys(names, case.links) if isinstance(case.links, str) else dict(case.links)
+    for link in given:
+        topology.link(link)
+    return {link: catalogue.toxic(name, f"condition of case {case.name}") for link, name in given.items()}
+
+
+@contextmanager
+def _arrange(probes: Sequence[Probe], lab: Lab, case: Case) -> Iterator[Watch]:
+    """Arrange a case as `lab ask` does, and put the conditions on its links that round trips cannot prove."""
+    with arrange_case(lab, case) as watch, ExitStack() as stack:
+        acting = [
+            stack.enter_context(injected(CalibratedToxic(lab, [link], toxic)))
+            for link, toxic in case.settings["conditions"].items()
+        ]
+        yield AlsoProves(
+            watch,
+            lambda: [proof for each in acting for proof in each.end()],
+            # Without them the links are bare, as the watch proves.
+            first=True,
+            counted=lambda: {probe.__name__: probe(lab) for probe in probes},
+        )
+
+
+# --- the load ---------------------------------------------------------------------------------------------------------
+
+
+def _loader(load: Load) -> Callable[[Case, Preset], Workload[Lab]]:
+    if hasattr(load, "run"):
+        return lambda case, _preset: _of_clients(cast("Workload[Lab]", load), case.state.clients)
+    return load
+
+
+def _of_clients(load: Workload[Lab], clients: int) -> Workload[Lab]:
+    """Return the load with this number of clients. Raise LabError if it cannot have it."""
+    if clients == getattr(load, "clients", 1):
+        return load
+    if not is_dataclass(load) or "clients" not in [field.name for field in fields(load)]:
+        raise LabError(
+            f"a case has {clients} clients, and the load {type(load).__name__} has no field `clients`",
+            "a load with the field `clients`, or cases that do not set it",
+        )
+    return replace(load, clients=clients)
+
+
+def _prepare(cases: Sequence[Case], load: Load, lab: Lab) -> None:
+    """Refuse, before the first round, a variable that a server rejects; settle the lab, and prepare the load."""
+    for case in cases:
+        with server_settings(lab, case.state.servers):
+            pass
+    settle(lab)
+    if hasattr(load, "prepare"):
+        load.prepare(lab)
