@@ -4,6 +4,7 @@ The launcher starts it while the lab's libraries are still being installed, so t
 """
 
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -89,12 +90,7 @@ def _missing() -> HostChange:
             "install Docker Desktop or Docker Engine, then ./lab doctor",
         )
     why = "Docker Engine and Compose (they run the lab's servers; none is installed)"
-    return _on_debian(why, start) if _release().get("ID") == "debian" else _on_ubuntu(why, start)
-
-
-def _release() -> dict[str, str]:
-    lines = Path("/etc/os-release").read_text().splitlines()
-    return {key: value.strip('"') for key, _, value in (line.partition("=") for line in lines)}
+    return _on_debian(why, start) if platform.freedesktop_os_release().get("ID") == "debian" else _on_ubuntu(why, start)
 
 
 UPDATE = ("apt-get", "update", "-q")
@@ -106,7 +102,7 @@ def _on_ubuntu(why: str, start: str) -> HostChange:
 
 def _on_debian(why: str, start: str) -> HostChange:
     packages = (*DEBIAN_PACKAGES, "iptables")
-    if int(_release().get("VERSION_ID", "13")) >= TRIXIE:
+    if int(platform.freedesktop_os_release().get("VERSION_ID", "13")) >= TRIXIE:
         return HostChange(why, [UPDATE, [*APT_INSTALL, *packages]], packages, starts=start)
     script = Path(__file__).parent / "trixie-source.sh"
     files = (
