@@ -13,6 +13,7 @@ from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.packets.namespace import Beside
 
 SEEDS = (7, 8, 9)
 # One of each topology; asynchronous replication loses rows in a test of its own. That of the Galera cluster is in
@@ -176,7 +177,7 @@ def test_replication_past_its_link_is_unknown(drilled):
     def led_past(lab):
         (there,), (away,) = lab.service("source").addresses(), lab.service("toxiproxy").addresses()
         port = lab.topology.link("source-replica").port
-        lab.namespace_of("replica").run(
+        Beside(lab.node("replica")).run(
             f"iptables -t nat -A OUTPUT -p tcp -d {away} --dport {port} -j DNAT --to-destination {there}:3306"
         )
         Replica(lab.node("replica").server()).stop()

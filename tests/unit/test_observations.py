@@ -13,7 +13,7 @@ SPAN = (0.0, 10.0)
         ([], "not verified: the link is dark: no witness observed it"),
         ([Observation(DARK, 3.0, 10.0)], "observed from 3.0 to 10.0 s, not from 0.0 to 10.0 s"),
         ([Observation(DARK, -1.0, 8.0)], "observed from -1.0 to 8.0 s"),
-        ([Observation(DARK, -1.0, 11.0, gap_s=1.4)], "1.4 s without an observation"),
+        ([Observation(DARK, -1.0, 11.0, gap_s=3.4)], "3.4 s without an observation"),
         (
             [Observation(DARK, -1.0, 11.0, contrary=[Happened(4.2, "it answered")])],
             "the link is dark: at 4.2 s it answered",

@@ -6,34 +6,42 @@ from collections.abc import Callable, Mapping
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Happened, Observation
 from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
 
 EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
-# Returns what is not as it should be now, in words; LabError of a node that does not answer.
-Reading = Callable[[], list[str]]
+# Returns what is not as it should be now, in words, as a server tells; LabError of a server that does not answer.
+Reading = Callable[[Server], list[str]]
 
 
 class Sampled:
     """Reads again and again from its making on, each node in a thread of its own."""
 
-    def __init__(self, obligation: str, readings: Mapping[str, Reading]) -> None:
-        self.obligation = obligation
+    def __init__(self, obligation: str, lab: Lab, readings: Mapping[str, Reading]) -> None:
+        """Begin to read; `readings` are by node."""
+        # A query to a frozen node locks its connection.
+        self.obligation, self._lab = obligation, lab.another()
         self._contrary: list[tuple[float, str]] = []
         self._gap_s, self._stop, self._began = 0.0, threading.Event(), clock.timer()
         self._threads = [
-            threading.Thread(target=self._read, args=(reading,), name=f"reads {node}", daemon=True)
+            threading.Thread(target=self._read, args=(node, reading), name=f"reads {node}", daemon=True)
             for node, reading in readings.items()
         ]
         for thread in self._threads:
             thread.start()
 
-    def _read(self, reading: Reading) -> None:
+    def _read(self, node: str, reading: Reading) -> None:
         last: float | None = clock.timer()
+        server: Server | None = None
         while not self._stop.is_set():
             try:
-                wrong, now = reading(), clock.timer()
+                server = server or self._lab.node(node).server().answering_within(ANSWER_SECONDS)
+                wrong, now = reading(server), clock.timer()
             except LabError:
-                # A node that a fault ended or froze does nothing that would have to be seen.
-                last = None
+                # A node that a fault ended or froze does nothing that would have to be seen. It may return by another
+                # port.
+                self._lab.refresh()
+                last = server = None
             else:
                 self._gap_s = max(self._gap_s, now - (last or now))
                 self._contrary += [(now, each) for each in wrong]

@@ -102,6 +102,12 @@ class Server:
         other._answer_seconds, other._until = seconds, time.monotonic() + seconds
         return other
 
+    def answering_within(self, seconds: float) -> "Server":
+        """Return the same server with a connection of its own; each answer has to come within this time."""
+        other = self.another()
+        other._answer_seconds = seconds
+        return other
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:
