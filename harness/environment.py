@@ -129,7 +129,7 @@ def _make(command: Sequence[str]) -> None:
         filled = beside.submit(_fill, steps)
         try:
             # Here, where a terminal can be asked, and an installation by apt is not ended by another part's error.
-            if command and command[0] in STARTING_LABS and not {"-h", "--help"} & set(command):
+            if starts_a_lab(command):
                 _prepare_engine()
             # A signal that comes just before a wait without a limit does not end it.
             while not wait([filled], timeout=0.1).done:
@@ -138,6 +138,19 @@ def _make(command: Sequence[str]) -> None:
         except BaseException:
             steps.stop()
             raise
+
+
+def starts_a_lab(command: Sequence[str]) -> bool:
+    """Return whether a command will need an engine, as far as its words show.
+
+    Without the libraries a name cannot be checked. One that is no topology or experiment of this checkout may be wrong,
+    and is refused before anything is installed for it.
+    """
+    if not command or command[0] not in STARTING_LABS or {"-h", "--help"} & set(command):
+        return False
+    name = next((word for word in command[1:] if not word.startswith("-")), "")
+    folders = (ROOT / "compose", ROOT / "harness" / "replication_lab" / "experiments")
+    return not name or name in {path.stem for folder in folders for path in folder.glob("[!_]*.*")}
 
 
 def _prepare_engine() -> None:

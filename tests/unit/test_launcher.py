@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -183,6 +184,25 @@ def test_an_interruption_ends_what_was_begun_and_the_next_command_makes_the_envi
     assert not any(str(folder) in " ".join(each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"]))
     (folder / "begun").unlink()
     assert _launched(folder, environment).wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "starts"),
+    [
+        (["up"], True),
+        (["up", "semisync", "--lab", "mine"], True),
+        (["run", "semisync_wan"], True),
+        (["up", "semisnyc"], False),
+        (["up", "--help"], False),
+        (["status"], False),
+        ([], False),
+    ],
+)
+def test_no_engine_is_prepared_for_a_name_that_may_be_wrong(command, starts):
+    """It is refused as soon as the libraries are there; an engine that is needed after all is started then."""
+    found = runpy.run_path(str(catalogue.ROOT / "harness" / "environment.py"))
+
+    assert found["starts_a_lab"](command) is starts
 
 
 def test_where_nothing_may_be_installed_the_error_has_the_command_that_makes_the_environment(new_checkout):
