@@ -27,7 +27,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import ApplicationClient
 from rich.table import Table
 
-from tests.bench import live, watched
+from tests.bench import live, watched, witnessed
 from tests.bench.figure import BenchFigure, figure
 from tests.cpu_speed import typical_loop_us
 
@@ -55,6 +55,7 @@ def figures() -> Iterator[BenchFigure]:
     yield from _on_the_link()
     yield from live.figures(NAME)
     yield from watched.figures(NAME)
+    yield from witnessed.figures(NAME)
 
 
 def _starting() -> Iterator[BenchFigure]:

@@ -96,6 +96,16 @@ def test_a_container_that_ends_by_itself_is_no_interference(heard):
     assert heard("kill", "die", "start", restarting={NODE}) == ["kill", "start"]
 
 
+def test_a_slow_start_explains_its_own_connection_and_no_other(heard, monkeypatch):
+    """On a busy machine the engine connects a container seconds before it starts it."""
+    monkeypatch.setattr(engine_events, "FOLLOWS_SECONDS", -1.0)
+    assert heard("connect", "start", requests=["start"]) == []
+    requests_made._made.clear()
+    with requests_made.noted("start", "of another container"):
+        pass
+    assert heard("connect") == ["connect"]
+
+
 def test_a_network_that_others_took_away_is_told(heard):
     """Without an end or a start of the container there is no other reason."""
     assert heard("disconnect", "connect") == ["disconnect", "connect"]

@@ -148,12 +148,13 @@ class DrillRun:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 self._noise = NoiseMeter.start([self.lab])
-                with watching(self.nodes, self._began) as self.seen["looked"], self._heard(witnesses), self._probing():
-                    clock.pause(self.asked.wait_before)
-                    self.seen["conditions"] = self.asked.conditions(self.nodes.names)
-                    self._act_in_turn(schedules)
-                self._note_noise()
-                self.seen["load"] = (0.0, self._time())
+                with self._heard(witnesses):
+                    with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
+                        clock.pause(self.asked.wait_before)
+                        self.seen["conditions"] = self.asked.conditions(self.nodes.names)
+                        self._act_in_turn(schedules)
+                    self._note_noise()
+                    self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
     def _act_in_turn(self, schedules: list[FaultSchedule]) -> None:

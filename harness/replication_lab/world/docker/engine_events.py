@@ -16,22 +16,24 @@ from replication_lab.world.docker import labels
 # What each request makes the engine report, by the end of its path. A stop sends a second signal if the first has no
 # effect.
 CAUSES: dict[str, Set[str]] = {
-    "kill": {"kill"},
-    "stop": {"kill", "stop"},
-    "start": {"start"},
-    "restart": {"kill", "stop", "start", "restart"},
+    "kill": {"kill", "disconnect"},
+    "stop": {"kill", "disconnect", "stop"},
+    "start": {"connect", "start"},
+    "restart": {"kill", "disconnect", "stop", "connect", "start", "restart"},
     "pause": {"pause"},
     "unpause": {"unpause"},
     "update": {"update"},
     "connect": {"connect"},
     "disconnect": {"disconnect"},
-    "delete": {"kill", "destroy"},
+    "delete": {"kill", "disconnect", "destroy"},
 }
 REPORTED = {act for acts in CAUSES.values() for act in acts}
 # A process that ends by itself is what a server did, and no interference.
 ENDED = "die"
-# What the engine reports on its own: it connects a container that starts, and disconnects one that ended.
+# What the engine does on its own within some seconds: it connects a container that starts, and disconnects one that
+# ended.
 FOLLOWS = {"connect": "start", "disconnect": ENDED}
+FOLLOWS_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class EngineEvents:
         return [
             other
             for other in list(self._heard)
-            if other.container == event.container and abs(other.at - event.at) <= requests_made.LATE_SECONDS
+            if other.container == event.container and abs(other.at - event.at) <= FOLLOWS_SECONDS
         ]
 
     def _ended_alone(self, event: EngineEvent) -> bool:
@@ -116,5 +118,5 @@ class EngineEvents:
 
 def _may_cause(made: requests_made.OwnRequest, event: EngineEvent) -> bool:
     # A request to a network names the container in its body.
-    concerned = event.act in FOLLOWS or event.container.startswith(made.what)
+    concerned = made.kind in FOLLOWS or event.container.startswith(made.what)
     return concerned and event.act in CAUSES.get(made.kind, ()) and made.may_cause(event.at)

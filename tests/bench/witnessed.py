@@ -1,0 +1,67 @@
+"""What witnesses cost: the throughput of a load with and without them, in turn, and the CPUs that they take."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+from replication_lab import replication
+from replication_lab.faults.toxic_calibration import put
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.witnesses.witness import observing
+from replication_lab.workloads.inserts import Inserts
+from replication_lab.world import catalogue, clock, host
+from replication_lab.world.docker import leftovers, project
+from replication_lab.world.docker.lab import Lab
+
+from tests.bench.figure import BenchFigure, figure
+
+# A load of 16 clients varies by a few percent from one time to the next; many pairs tell a difference of one.
+ROUNDS, SECONDS, IDLE_SECONDS = 12, 4, 10
+# A topology, the condition of its links, the number of clients, and what that is called.
+LOADS = (
+    ("semisync", "wan-85ms", 1, "one client of a semi-synchronous source 85 ms away"),
+    ("async", "lan", 16, "16 clients of an asynchronous source"),
+)
+
+
+def figures(name: str) -> Iterator[BenchFigure]:
+    """Yield by how much witnesses lengthen the time of a commit, for each load, and the CPUs that they take."""
+    for topology, toxic, clients, what in LOADS:
+        lab = project.start(LabRequest(catalogue.topology(topology), "mariadb", name, load=True, keep=False))
+        try:
+            put(lab.link("source-replica"), catalogue.toxic(toxic))
+            load = Inserts(clients=clients, seconds=SECONDS)
+            load.prepare(lab)
+            # Alternately first: a load that comes second finds a larger table.
+            pairs = [_rates(lab, load, first=number % 2 == 0) for number in range(ROUNDS)]
+            replication.of(lab).wait_until_level()
+            idle = [_cpus(lab, True) - _cpus(lab, False) for _ in range(3)] if clients == 1 else []
+        finally:
+            leftovers.remove(name)
+        yield figure(
+            f"throughput without witnesses / with them: {what}", "", [bare / seen for bare, seen in pairs], 1.01
+        )
+        if idle:
+            yield figure("CPUs that witnesses take, servers and harness together", "", idle, 0.05)
+
+
+def _rates(lab: Lab, load: Inserts, first: bool) -> tuple[float, float]:
+    """Return the commits a second without and with witnesses; `first` says whether those without are measured first."""
+    found = {witnessed: _rate(lab, load, witnessed) for witnessed in (not first, first)}
+    return found[False], found[True]
+
+
+def _rate(lab: Lab, load: Inserts, witnessed: bool) -> float:
+    with observing(lab) if witnessed else nullcontext():
+        return load.run(lab, 7).throughput
+
+
+def _cpus(lab: Lab, witnessed: bool) -> float:
+    """Return the CPUs that the lab and this process use without a load."""
+    with observing(lab) if witnessed else nullcontext():
+        began, before = clock.timer(), _seconds(lab)
+        clock.pause(IDLE_SECONDS)
+        return (_seconds(lab) - before) / (clock.timer() - began)
+
+
+def _seconds(lab: Lab) -> float:
+    return host.own_cpu_seconds() + sum(lab.all_containers.cpu_seconds().values())
