@@ -33,8 +33,7 @@ def figures(name: str) -> Iterator[BenchFigure]:
             load.prepare(lab)
             # Alternately first: a load that comes second finds a larger table.
             pairs = [_rates(lab, load, first=number % 2 == 0) for number in range(ROUNDS)]
-            replication.of(lab).wait_until_level()
-            idle = [_cpus(lab, True) - _cpus(lab, False) for _ in range(3)] if clients == 1 else []
+            idle = _idle(lab) if clients == 1 else []
         finally:
             leftovers.remove(name)
         yield figure(
@@ -42,6 +41,11 @@ def figures(name: str) -> Iterator[BenchFigure]:
         )
         if idle:
             yield figure("CPUs that witnesses take, servers and harness together", "", idle, 0.05)
+
+
+def _idle(lab: Lab) -> list[float]:
+    replication.of(lab).wait_until_level()
+    return [_cpus(lab, True) - _cpus(lab, False) for _ in range(3)]
 
 
 def _rates(lab: Lab, load: Inserts, first: bool) -> tuple[float, float]:
