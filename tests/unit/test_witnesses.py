@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses.links import LinkWitness
+from replication_lab.witnesses.sampled import Sampled
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import engine_events
 from replication_lab.world.docker.engine_events import EngineEvents
@@ -96,6 +97,28 @@ def test_a_container_that_ends_by_itself_is_no_interference(heard):
     assert heard("kill", "die", "start", restarting={NODE}) == ["kill", "start"]
 
 
+def test_an_event_that_cannot_be_read_ends_the_observation(engine, monkeypatch):
+    """What comes after it is not known: the witness does not cover it."""
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    events = EngineEvents("lab-x", {NODE: "node1"}, set())
+    engine.told.put({"Type": "container"})
+
+    assert until(lambda: events.lost)
+
+
+def test_a_reader_that_ended_by_an_error_leaves_a_gap(monkeypatch):
+    """No reading is not a good reading."""
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    server = SimpleNamespace(answering_within=lambda _: None)
+    lab = SimpleNamespace(node=lambda _: SimpleNamespace(server=lambda: server))
+    lab.another = lambda: lab
+    witness = Sampled("it is so", lab, {"node1": lambda _: 1 / 0})
+    zero = clock.timer()
+
+    assert until(lambda: witness.observation(zero).gap_s > 0.1)
+    witness.close()
+
+
 def test_a_slow_start_explains_its_own_connection_and_no_other(heard, monkeypatch):
     """On a busy machine the engine connects a container seconds before it starts it."""
     monkeypatch.setattr(engine_events, "FOLLOWS_SECONDS", -1.0)
@@ -142,6 +165,7 @@ class FakeProxy:
 
     def __init__(self, lists=True):
         self.lists, self.began, self.all, self.state = lists, 1, [], {"a-b": {"enabled": True}}
+        self.readings = 0
 
     def changes(self, since=0):
         if not self.lists:
@@ -149,6 +173,7 @@ class FakeProxy:
         return {"began": self.began, "now": 50.0, "count": len(self.all), "changes": self.all[since:]}
 
     def proxies(self):
+        self.readings += 1
         if self.state is None:
             raise LabError("gone", "a proxy")
         return self.state
@@ -218,6 +243,7 @@ def test_a_change_that_the_lab_asked_for_meanwhile_is_its_own(observed):
         with requests_made.noted("POST", proxy.address):
             proxy.state = {"a-b": {"enabled": False}}
 
-    links, zero = observed(FakeProxy(lists=False), cut)
-    until(lambda: links.observation(zero).gap_s)
+    proxy = FakeProxy(lists=False)
+    links, zero = observed(proxy, cut)
+    until(lambda: proxy.readings > 2)
     assert links.observation(zero).contrary == []

@@ -17,7 +17,7 @@ FAILOVER, REJOIN, STANDBY, ONLINE = "failover", "rejoin", "standby", "online"
 
 
 def quiet(_line: str) -> None:
-    """Tell nobody about progress."""
+    """Ignore a message about progress."""
 
 
 class NodeState(msgspec.Struct, frozen=True):

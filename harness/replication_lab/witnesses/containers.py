@@ -1,4 +1,4 @@
-"""Did nobody but this process start, stop or change a container of the lab? The engine's own events tell."""
+"""Was each start, stop or change of a container made by this process? The engine reports each of them."""
 
 from replication_lab.model.core.observation import Happened, Observation
 from replication_lab.world import clock

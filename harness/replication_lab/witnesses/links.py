@@ -1,4 +1,4 @@
-"""Did nobody but this process change a link of the lab? Its Toxiproxies list every change that is asked for.
+"""Was each change of a link made by this process? The lab's Toxiproxies list every change that is requested.
 
 A Toxiproxy of another image has no such list. Its proxies and toxics are read five times a second instead.
 """
@@ -81,24 +81,30 @@ class _Sampled:
 
     service: str
     proxy: Toxiproxy
-    gap_s: float = 0.0
+    _longest_s: float = 0.0
     _others: list[tuple[float, str]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
+        self._last = clock.timer()
         self._thread = threading.Thread(target=self._read, name="links", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        before, read = self.proxy.proxies(), clock.timer()
+        before = self.proxy.proxies()
         while not self._stop.is_set():
             clock.pause(EVERY_SECONDS, unless=self._stop)
             with suppress(LabError):
                 found, now = self.proxy.proxies(), clock.timer()
-                self.gap_s = max(self.gap_s, now - read)
-                if found != before and not self._is_own(read, now):
+                self._longest_s = max(self._longest_s, now - self._last)
+                if found != before and not self._is_own(self._last, now):
                     self._others.append((now, f"the proxies of {self.service} changed"))
-                before, read = found, now
+                before, self._last = found, now
+
+    @property
+    def gap_s(self) -> float:
+        """The longest time without a reading; until now, if the proxy does not answer any more."""
+        return max(self._longest_s, clock.timer() - self._last)
 
     def _is_own(self, begin: float, end: float) -> bool:
         return any(one.what == self.proxy.address and one.overlaps(begin, end) for one in requests_made.made())

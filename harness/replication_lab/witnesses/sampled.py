@@ -23,6 +23,8 @@ class Sampled:
         self.obligation, self._lab = obligation, lab.another()
         self._contrary: list[tuple[float, str]] = []
         self._gap_s, self._stop, self._began = 0.0, threading.Event(), clock.timer()
+        # When each node answered last; None of one that does not answer.
+        self._last: dict[str, float | None] = dict.fromkeys(readings, self._began)
         self._threads = [
             threading.Thread(target=self._read, args=(node, reading), name=f"reads {node}", daemon=True)
             for node, reading in readings.items()
@@ -31,7 +33,6 @@ class Sampled:
             thread.start()
 
     def _read(self, node: str, reading: Reading) -> None:
-        last: float | None = clock.timer()
         server: Server | None = None
         while not self._stop.is_set():
             try:
@@ -41,20 +42,23 @@ class Sampled:
                 # A node that a fault ended or froze does nothing that would have to be seen. It may return by another
                 # port.
                 self._lab.refresh()
-                last = server = None
+                self._last[node] = server = None
             else:
-                self._gap_s = max(self._gap_s, now - (last or now))
+                self._gap_s = max(self._gap_s, now - (self._last[node] or now))
                 self._contrary += [(now, each) for each in wrong]
-                last = now
+                self._last[node] = now
             clock.pause(EVERY_SECONDS, unless=self._stop)
 
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
+        # A thread that ended by an error leaves a gap until now.
+        now = clock.timer()
+        gaps = [now - last for last in self._last.values() if last is not None]
         return Observation(
             self.obligation,
             begin=round(self._began - zero, 3),
-            end=round(clock.timer() - zero, 3),
-            gap_s=round(self._gap_s, 3),
+            end=round(now - zero, 3),
+            gap_s=round(max([self._gap_s, *gaps]), 3),
             contrary=[Happened(round(at - zero, 3), what) for at, what in sorted(self._contrary)],
         )
 

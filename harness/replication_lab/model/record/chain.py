@@ -1,6 +1,6 @@
-"""The digests in a record's lines: each covers its own line and the digest before, so none can be changed or removed.
+"""The digests in a record's lines: each covers its own line and the digest before it.
 
-They show a change by an editor or a script. They are no protection from somebody who computes all of them anew.
+So a line that was changed or removed is found. A program that computes all digests again is not found.
 """
 
 import re

@@ -59,10 +59,13 @@ class EngineEvents:
         self._thread.start()
 
     def _listen(self) -> None:
-        with suppress(DockerException, LabError, OSError, ValueError, AttributeError):
-            for event in self._stream:
-                self._hear(event)
-        self.lost = clock.timer()
+        try:
+            with suppress(DockerException, LabError, OSError, ValueError, AttributeError):
+                for event in self._stream:
+                    self._hear(event)
+        finally:
+            # Also after an error that is not expected: from then on nothing is known.
+            self.lost = clock.timer()
 
     def _hear(self, event: dict[str, Any]) -> None:
         about = event.get("Actor", {}).get("Attributes", {})
