@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.variable import is_same, literal
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.semisync import SemiSyncStatus
+from replication_lab.world.mysql.server import NotKept
 
 from tests.fakes.session import SUMMED, FakeLedgerClient, FakeSession
 
@@ -80,6 +82,10 @@ class FakeServer:
         }
 
     @property
+    def address(self) -> tuple[str, int]:
+        return self.name, 3306
+
+    @property
     def dialect(self) -> Dialect:
         return dialects()[catalogue.engines()[self.lab.engine].dialect]
 
@@ -108,7 +114,14 @@ class FakeServer:
         return {"sync_binlog": "0", "datadir": "/var/lib/mysql/"}
 
     def set_global(self, **settings: str | int) -> None:
-        self.globals_ |= {name: str(value) for name, value in settings.items()}
+        for name, value in settings.items():
+            self.execute(f"SET GLOBAL {name} = {literal(str(value))}")
+            if name not in VARIABLES:
+                self.globals_[name] = str(value)
+            elif not is_same(str(value), found := self.globals_[name]):
+                raise NotKept(
+                    f"{self.name} changed {name}={value} to {found}", "a value that the server keeps unchanged"
+                )
 
     def counters(self, *names: str) -> dict[str, int]:
         redo = self.dialect.redo

@@ -94,7 +94,7 @@ def test_a_variable_that_somebody_changes_during_the_load_is_unknown(loaded, tmp
     """The sabotage: sync_binlog is set by another administrator."""
 
     def meddle(lab):
-        lab.node("source").server().set_global(sync_binlog=7)
+        lab.node("source").server().execute("SET GLOBAL sync_binlog = 7")
 
     judged, _ = judgement_of(asked(sync_binlog=("0", "1")), "throughput:sync_binlog=1", loaded, meddle, tmp_path)
 

@@ -12,7 +12,6 @@ from replication_lab.witnesses.sampled import EVERY_SECONDS
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.replica import Replica
-from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.packets.namespace import Beside
 
 SEEDS = (7, 8, 9)
@@ -195,7 +194,7 @@ def test_a_wait_point_that_others_change_is_unknown(drilled):
     def change(source):
         clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
         for value in ("AFTER_SYNC", "AFTER_COMMIT"):
-            source.set_global(**{SemiSync(source).how_it_waits[1]: value})
+            source.execute(f"SET GLOBAL {source.dialect.semisync_source}_wait_point = {value}")
             clock.pause(2 * EVERY_SECONDS)
 
     def changed(lab):

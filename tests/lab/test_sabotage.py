@@ -2,9 +2,11 @@
 
 import pytest
 from replication_lab.experiments import load
-from replication_lab.experiments.semisync_wan import LINK
+from replication_lab.experiments.semisync_wan import LINK, RELAXED
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.witnesses.sampled import EVERY_SECONDS
+from replication_lab.world import clock
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
@@ -45,6 +47,21 @@ def test_semisync_switched_off_during_the_load_is_unknown(judged):
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "acknowledged" in doubts
+
+
+def test_a_setting_of_the_experiment_that_others_change_for_a_moment_is_unknown(judged):
+    """It has its value again before the load ends; no case of the experiment asks for it by name."""
+
+    def change(lab):
+        source = lab.node("source").server()
+        for value in (1, RELAXED["sync_binlog"]):
+            source.execute(f"SET GLOBAL sync_binlog = {value}")
+            clock.pause(2 * EVERY_SECONDS)
+
+    judgement, doubts = judged(change)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "sync_binlog was 1 on source, not 0" in doubts
 
 
 def test_a_fall_back_to_asynchronous_is_unknown(judged):

@@ -2,6 +2,7 @@
 
 import pymysql
 import pytest
+from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -80,14 +81,25 @@ def test_a_server_without_the_plugin_has_semi_sync_off(dialled):
 
 def test_semi_sync_is_set_with_the_wait_point_first(dialled):
     """It is switched on last, with the wait point and the timeout already in place."""
-    server, connections = dialled()
+    prefix, kept = "rpl_semi_sync_master", {"wait_point": "AFTER_SYNC", "timeout": 10_000, "enabled": 1}
+    server, connections = dialled(
+        {f"SELECT @@GLOBAL.{prefix}_{name}": [{f"{prefix}_{name}": value}] for name, value in kept.items()}
+    )
     SemiSync(server).set(True, "AFTER_SYNC", 10_000)
 
-    assert connections[0].asked == [
+    assert [asked for asked in connections[0].asked if asked.startswith("SET")] == [
         "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
         "SET GLOBAL rpl_semi_sync_master_timeout = 10000",
         "SET GLOBAL rpl_semi_sync_master_enabled = 1",
     ]
+
+
+def test_a_value_that_the_server_changes_is_an_error(dialled):
+    """Nothing would be measured with the requested one."""
+    server, _ = dialled({"SELECT @@GLOBAL.tmp_table_size": [{"tmp_table_size": 1024}]})
+    server.set_global(tmp_table_size="1k")
+    with pytest.raises(LabError, match="replica changed tmp_table_size=1 to 1024"):
+        server.set_global(tmp_table_size=1)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.sampled import Sampled
+from replication_lab.witnesses.variables import changed_by_others
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import engine_events
 from replication_lab.world.docker.engine_events import EngineEvents
+from replication_lab.world.mysql import own_settings
 from replication_lab.world.packets.toxiproxy import AGENT
 
 NODE = "0123456789abcdef"
@@ -247,3 +249,59 @@ def test_a_change_that_the_lab_asked_for_meanwhile_is_its_own(observed):
     links, zero = observed(proxy, cut)
     until(lambda: proxy.readings > 2)
     assert links.observation(zero).contrary == []
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+class FakeServer:
+    """A server with one variable, which has been up for some seconds."""
+
+    name, address, value, up = "source", ("of this test", 1), "0", 60
+
+    def __init__(self):
+        own_settings.forget(self.address, "sync_binlog")
+
+    def set_global(self, value):
+        self.value = value
+        own_settings.note(self.address, "sync_binlog", value)
+
+    def global_values(self, *names):
+        return dict.fromkeys(names, self.value)
+
+    def rows(self, _statement):
+        return [{"Value": str(self.up)}]
+
+
+def test_a_variable_that_others_change_is_told_until_it_has_the_labs_value():
+    """Whatever set it in this process: an experiment, a question or a drill."""
+    server = FakeServer()
+    assert changed_by_others(server) == []
+    server.set_global("ON")
+    server.value = "1"
+    assert changed_by_others(server) == []
+    server.value = "2"
+    assert changed_by_others(server) == ["sync_binlog was 2 on source, not ON"]
+    server.set_global("2")
+    assert changed_by_others(server) == []
+
+
+def test_a_server_that_was_started_again_has_its_start_values():
+    """As after a fault: what was set before is lost, and no interference."""
+    server = FakeServer()
+    server.set_global("1")
+    server.value, server.up = "7", 0
+    assert changed_by_others(server) == []
+
+
+def test_a_variable_that_the_lab_sets_during_a_reading_is_not_told():
+    """The reading may have come before or after it."""
+    server = FakeServer()
+    server.set_global("1")
+
+    def during(*names):
+        server.set_global("7")
+        return dict.fromkeys(names, "3")
+
+    server.global_values = during
+    assert changed_by_others(server) == []

@@ -15,6 +15,7 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.world import at_once, clock, lab_state
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import own_settings
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.mysql.variables import why_unknown
 
@@ -110,13 +111,17 @@ def current(lab: Lab) -> list[Proof]:
 
 
 def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
-    """Raise LabError for the first option that is not in force."""
-    for proof in proofs(lab, wanted):
-        if not proof.ok:
-            raise LabError(
-                f"an option is not in force: {proof.what}, found {proof.found}",
-                "an option that is a variable of the server, with a value that the server keeps unchanged",
-            )
+    """Raise LabError for the first option that is not in force; witnesses expect the others from now on."""
+    for node, options in wanted.items():
+        server = lab.node(node).server()
+        for option in options.options:
+            proof = _proof(server, option)
+            if not proof.ok:
+                raise LabError(
+                    f"an option is not in force: {proof.what}, found {proof.found}",
+                    "an option that is a variable of the server, with a value that the server keeps unchanged",
+                )
+            own_settings.note(server.address, option.name, option.value)
 
 
 def _proof(server: Server, option: Option) -> Proof:

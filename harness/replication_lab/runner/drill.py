@@ -143,7 +143,7 @@ class DrillRun:
         # crash of the whole host would end the servers as well.
         with (
             LineByLine(ledger_file) as file,
-            observing(self.lab, *drill_settings.witnesses(self.nodes, self.what)) as witnesses,
+            observing(self.lab) as witnesses,
         ):
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()

@@ -1,4 +1,4 @@
-"""How a drill sets the servers: variables, how the source waits, options of the replication; and who watches that."""
+"""How a drill sets the servers: variables, how the source waits, options of the replication."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -6,8 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import Drill
 from replication_lab.replication.kind import Nodes
-from replication_lab.witnesses.sampled import Sampled
-from replication_lab.witnesses.variables import variables
 from replication_lab.world.mysql.semisync import SemiSync
 
 
@@ -35,11 +33,9 @@ def _variables(nodes: Nodes, drill: Drill) -> Iterator[None]:
         yield
     finally:
         for name, had in before.items():
-            # The server returns numbers as strings, but accepts only numbers. A server that does not answer was
-            # killed, and starts with its own settings again.
-            numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
+            # A server that does not answer was killed, and starts with its own settings again.
             with suppress(LabError):
-                servers[name].server().set_global(**numbers)
+                servers[name].server().set_global(**had)
 
 
 @contextmanager
@@ -63,14 +59,3 @@ def renew(nodes: Nodes, drill: Drill) -> None:
             nodes.lab.node(name).server().set_global(**drill.settings)
     if drill.semisync and not drill.changes_roles:
         SemiSync(nodes.writer()).set(True, drill.semisync.wait_point, drill.semisync.timeout_ms)
-
-
-def witnesses(nodes: Nodes, drill: Drill) -> list[Sampled]:
-    """Return the witness of the variables that the drill sets, if it sets any."""
-    names = {name: list(drill.settings) for name in nodes.names if drill.settings}
-    if drill.semisync:
-        source = nodes.writer()
-        # A source that is replaced may lose its role, and does not wait any more.
-        kept = SemiSync(source).how_it_waits[1 if drill.changes_roles else 0 :]
-        names.setdefault(source.name, []).extend(kept)
-    return [variables(nodes.lab, names)] if names else []

@@ -1,46 +1,39 @@
-"""Did servers keep the variables that a drill set?"""
+"""Did servers keep each variable that this process set? The settings of experiments, questions and drills are read."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-from replication_lab.model.drill.drill import KEEPS_SETTINGS
+from replication_lab.model.core.variable import is_same
 from replication_lab.witnesses.sampled import Sampled
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import own_settings
+from replication_lab.world.mysql.own_settings import OwnSetting
 from replication_lab.world.mysql.server import Server
 
-# By how much the moment of a server's start, computed from its whole seconds of uptime, may vary.
-START_VARIES = 3.0
+KEPT = "the servers kept each variable that the lab set"
 
 
-def variables(lab: Lab, names: Mapping[str, Sequence[str]]) -> Sampled:
-    """Return the witness of these variables, by node; what they are now is what they have to stay."""
-    kept = {node: _KeptVariables(lab.node(node).server(), each) for node, each in names.items()}
-    return Sampled(KEEPS_SETTINGS, lab, kept)
+def variables(lab: Lab) -> Sampled:
+    """Return the witness of all servers of a lab; one without a variable of the lab is not connected to."""
+    return Sampled(KEPT, lab, dict.fromkeys((node.name for node in lab.topology.nodes), changed_by_others))
 
 
-@dataclass
-class _KeptVariables:
-    """The variables of one node as they were; a server that was started again since has its start values."""
+def changed_by_others(server: Server) -> list[str]:
+    """Return the variables that have another value than this process gave them, in words."""
+    asked = own_settings.made(server.address)
+    if not asked:
+        return []
+    found = server.global_values(*asked)
+    other = {name: value for name, value in found.items() if not is_same(asked[name].value, value)}
+    # One that this process has set during the reading may have either value.
+    now = own_settings.made(server.address)
+    kept = {name: asked[name] for name in other if now.get(name) == asked[name]}
+    return [
+        f"{name} was {other[name]} on {server.name}, not {one.value}"
+        for name, one in kept.items()
+        if not _has_restarted(server, one)
+    ]
 
-    server: Server
-    names: Sequence[str]
-    first: dict[str, str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.first, self.started = self._read(self.server)
-
-    def _read(self, server: Server) -> tuple[dict[str, str], float]:
-        """Return the values, and the moment of the server's start."""
-        up = server.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")[0]["Value"]
-        return server.settings(*self.names), clock.timer() - float(up)
-
-    def __call__(self, server: Server) -> list[str]:
-        found, started = self._read(server)
-        if started > self.started + START_VARIES:
-            return []
-        return [
-            f"{name} was {value} on {server.name}, not {self.first[name]}"
-            for name, value in found.items()
-            if value != self.first[name]
-        ]
+def _has_restarted(server: Server, since: OwnSetting) -> bool:
+    """Return whether a server was started again, and lost what was set: it tells whole seconds since its start."""
+    up = server.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")[0]["Value"]
+    return clock.timer() - float(up) > since.at

@@ -10,6 +10,7 @@ from replication_lab.model.core.observation import Observation
 from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.paths import CROSSES, paths
+from replication_lab.witnesses.variables import KEPT, variables
 from replication_lab.world.docker.lab import Lab
 
 # Who observes every load and every drill, by what is proved.
@@ -17,6 +18,7 @@ ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     ContainerWitness.obligation: ContainerWitness,
     LinkWitness.obligation: LinkWitness,
     CROSSES: paths,
+    KEPT: variables,
 }
 OBLIGATIONS = list(ALWAYS)
 
@@ -48,9 +50,7 @@ class Witnesses:
 
 
 @contextmanager
-def observing(lab: Lab, *others: Witness) -> Iterator[Witnesses]:
-    """Observe a lab within the block, with those of every lab and with others."""
+def observing(lab: Lab) -> Iterator[Witnesses]:
+    """Observe a lab within the block."""
     with ExitStack() as stack:
-        for other in others:
-            stack.enter_context(closing(other))
-        yield Witnesses([*(stack.enter_context(closing(kind(lab))) for kind in ALWAYS.values()), *others])
+        yield Witnesses([stack.enter_context(closing(kind(lab))) for kind in ALWAYS.values()])

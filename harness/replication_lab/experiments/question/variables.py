@@ -8,7 +8,6 @@ from replication_lab.experiments.question.topologies import follows_a_source, no
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Arrange
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
@@ -17,7 +16,7 @@ from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.question.server_options import Key, ServerOptions
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import NotKept, Server
 from replication_lab.world.mysql.variables import why_unknown
 
 
@@ -90,13 +89,14 @@ def _set_all(lab: Lab, variables: Mapping[Key, str]) -> ExitStack:
             before = _read(server, name)
             try:
                 _set(lab, server, name, value)
+            except NotKept:
+                restore.callback(_set, lab, server, name, before)
+                raise
             except LabError as error:
                 if start_options.needs_restart(error):
                     raise _NeedsRestart((node, name)) from error
                 raise
             restore.callback(_set, lab, server, name, before)
-            if not is_same(value, found := _read(server, name)):
-                raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
         return restore.pop_all()
 
 
@@ -111,7 +111,7 @@ def _read(server: Server, name: str) -> str:
 
 def _set(lab: Lab, server: Server, name: str, value: str) -> None:
     with _stopped_applier(lab, server):
-        server.execute(f"SET GLOBAL {name} = {literal(value)}")
+        server.set_global(**{name: value})
 
 
 def _unknown(server: Server, name: str) -> LabError:

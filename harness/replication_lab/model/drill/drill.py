@@ -105,8 +105,6 @@ class Expectation(_Strict, frozen=True):
 
 # Expectations by name: what drills/promises.yaml has.
 Promises = Mapping[str, Expectation]
-# What has to be proved all through a drill that sets variables.
-KEEPS_SETTINGS = "the servers kept the settings of the drill"
 
 
 class Drill(_Strict, frozen=True):
@@ -141,11 +139,6 @@ class Drill(_Strict, frozen=True):
     tolerates: list[str] = []
     answers: str = ""
     through: str = ""
-
-    @property
-    def sets_variables(self) -> bool:
-        """Whether it sets variables of the servers, which have to stay as they are."""
-        return bool(self.settings or self.semisync)
 
     @property
     def changes_roles(self) -> bool:

@@ -7,7 +7,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.observation import Observation, unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
-from replication_lab.model.drill.drill import KEEPS_SETTINGS, Drill, Step
+from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.history import Copy
 from replication_lab.model.lab.succession import TakenOver
 
@@ -155,8 +155,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
 
     def unproved(self, obligations: list[str]) -> list[str]:
         """Return why these obligations, and those that were observed besides, are not proved for all of the load."""
-        kept = [KEEPS_SETTINGS] if obligations and self.drill.sets_variables else []
-        return unproved([*obligations, *kept], self.observations, self.load)
+        return unproved(obligations, self.observations, self.load)
 
     @property
     def windows(self) -> list[tuple[float, float]]:

@@ -15,7 +15,10 @@ LONGEST_SECONDS = 120
 
 def write_pages(server: Server) -> None:
     """Wait until a server has written its dirty pages back; LabError if it does not."""
-    server.set_global(**AT_ONCE, **dict.fromkeys(server.settings(CHECKPOINT), "ON"))
+    server.set_global(**AT_ONCE)
+    for name in server.settings(CHECKPOINT):
+        # It is a command, and OFF again at once.
+        server.execute(f"SET GLOBAL {name} = ON")
     try:
         clock.wait_until(
             lambda: _dirty_pages(server) <= FEW_PAGES, f"{server.name} to write its changed pages", LONGEST_SECONDS

@@ -46,12 +46,6 @@ class SemiSync:
             timeout_ms=int(variables.get(f"{prefix}_timeout", 0)),
         )
 
-    @property
-    def how_it_waits(self) -> list[str]:
-        """The variables of the source that say whether, where and how long a commit waits."""
-        prefix = self.server.dialect.semisync_source
-        return [f"{prefix}_{name}" for name in ("enabled", "wait_point", "timeout")]
-
     def _named(self, statement: str) -> dict[str, str]:
         return {row["Variable_name"].lower(): row["Value"] for row in self.server.rows(statement)}
 
@@ -59,11 +53,11 @@ class SemiSync:
         """Set the source's side of semi-sync. `wait_point` is AFTER_SYNC or AFTER_COMMIT, on servers that have both."""
         prefix = self.server.dialect.semisync_source
         if wait_point:
-            self.server.execute(f"SET GLOBAL {prefix}_wait_point = '{wait_point}'")
+            self.server.set_global(**{f"{prefix}_wait_point": wait_point})
         if timeout_ms:
-            self.server.execute(f"SET GLOBAL {prefix}_timeout = {timeout_ms}")
-        self.server.execute(f"SET GLOBAL {prefix}_enabled = {int(enabled)}")
+            self.server.set_global(**{f"{prefix}_timeout": timeout_ms})
+        self.server.set_global(**{f"{prefix}_enabled": int(enabled)})
 
     def enable_semisync_replica(self) -> None:
         """Enable the replica's side of semi-sync, from its next connection on."""
-        self.server.execute(f"SET GLOBAL {self.server.dialect.semisync_replica}_enabled = 1")
+        self.server.set_global(**{f"{self.server.dialect.semisync_replica}_enabled": 1})

@@ -10,9 +10,10 @@ from typing import Any
 import pymysql
 
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.question.sql_text import only_reads
-from replication_lab.world.mysql import tls
+from replication_lab.world.mysql import own_settings, tls
 from replication_lab.world.mysql.dialects import Dialect
 
 Connection = pymysql.Connection
@@ -20,6 +21,10 @@ Cursor = pymysql.cursors.Cursor
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 # A connection that was not used for longer is checked before the next statement: the server may have been restarted.
 IDLE_SECONDS = 0.5
+
+
+class NotKept(LabError):
+    """A server accepted a value of a variable, and changed it."""
 
 
 class Server:
@@ -186,9 +191,26 @@ class Server:
         rows = self.rows(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({listed})")
         return {row["Variable_name"]: int(row["Value"]) for row in rows}
 
+    def global_values(self, *names: str) -> dict[str, str]:
+        """Return global variables by name; LabError if the server does not have one."""
+        (row,) = self.rows(f"SELECT {', '.join(f'@@GLOBAL.{name} AS `{name}`' for name in names)}")
+        return {name: str(value) for name, value in row.items()}
+
     def set_global(self, **settings: str | int) -> None:
+        """Set global variables in their order; LabError for a value that the server refuses or changes.
+
+        Witnesses expect these values from now on.
+        """
         for name, value in settings.items():
-            self.execute(f"SET GLOBAL {name} = {value!r}")
+            asked = str(value)
+            own_settings.forget(self.address, name)
+            self.execute(f"SET GLOBAL {name} = {literal(asked)}")
+            found = self.global_values(name)[name]
+            if not is_same(asked, found):
+                raise NotKept(
+                    f"{self.name} changed {name}={asked} to {found}", "a value that the server keeps unchanged"
+                )
+            own_settings.note(self.address, name, asked)
 
     def tables(self, database: str) -> list[str]:
         """Return the tables of a database, as DATABASE.TABLE."""
