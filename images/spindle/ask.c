@@ -1,6 +1,10 @@
-/* spindle COMMAND …: asks the control socket of the disk in this container, and prints its answer. */
+/*
+ * spindle COMMAND …: asks the control socket of the disk in this container, and prints its answer. The log names who
+ * asked: SPINDLE_BY, a word.
+ */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,6 +24,9 @@ static int reach(void)
 
 static void ask(int connection, int count, char **words)
 {
+    const char *sender = getenv("SPINDLE_BY");
+    if (sender && *sender && !strchr(sender, ' '))
+        dprintf(connection, "by=%s ", sender);
     for (int i = 0; i < count; i++)
         dprintf(connection, "%s%s", i ? " " : "", words[i]);
     dprintf(connection, "\n");

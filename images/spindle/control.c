@@ -73,8 +73,29 @@ static void cut_power(int connection)
     _exit(0);
 }
 
+/* Who asked, if the line begins with it: by=NAME. What is left is the command. */
+static const char *take_sender(char **line)
+{
+    if (strncmp(*line, "by=", 3) != 0)
+        return "another program";
+    const char *sender = *line + 3;
+    strsep(line, " ");
+    if (!*line)
+        *line = "";
+    return sender;
+}
+
+/* In the container's log, which nobody can turn back: whoever measures with this disk reads there what was changed. */
+static void log_change(const char *sender, const char *command)
+{
+    if (strcmp(command, "settings") != 0 && strcmp(command, "stats") != 0)
+        fprintf(stderr, "spindle: %s asked for %s\n", sender, command);
+}
+
 static void carry_out(char *line, int connection, char *answer, size_t room)
 {
+    const char *sender = take_sender(&line);
+    log_change(sender, line);
     char *words = line, *command = strtok_r(line, " ", &words);
     snprintf(answer, room, "ok");
     if (!command)

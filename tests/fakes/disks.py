@@ -51,7 +51,7 @@ class FakeDisk:
     def __post_init__(self) -> None:
         self.acting = dict(self.settings)
 
-    def exec_run(self, command: list[str]) -> Answer:
+    def exec_run(self, command: list[str], **_: Any) -> Answer:
         """Answer as `spindle WORD …` in the container does."""
         _, word, *changes = command
         if word == "set":

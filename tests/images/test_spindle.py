@@ -11,6 +11,7 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.disk import Limits
 from replication_lab.world.disks.spindle import Settings
+from replication_lab.world.requests_made import SENDER
 
 from tests.images.conftest import LABEL, build, remove_container
 from tests.images.nbd import seconds
@@ -254,6 +255,19 @@ def test_a_mistake_among_several_changes_leaves_all_as_they_were(disk):
 
     assert "flush_us=-1" in told.value.found and "from 0 to" in told.value.expected
     assert before == disk.control.settings() == Settings(**AS_MADE, cache_bytes=32 * MIB)
+
+
+def test_the_log_names_who_changed_what(disk):
+    """Requests that only read are not listed."""
+    disk.control.limit(Limits())
+    for words in (["settings"], ["set", "write_cache=off"], ["heal"]):
+        disk.container.exec_run(["spindle", *words])
+    log = disk.container.logs().decode()
+
+    assert f"spindle: {SENDER} asked for set read_us=0 write_us=0" in log
+    assert "spindle: another program asked for set write_cache=off\n" in log
+    assert "spindle: another program asked for heal\n" in log
+    assert "asked for settings" not in log
 
 
 @pytest.mark.parametrize("words", [("spin",), (), ("corrupt", "-1"), ("corrupt", str(64 * MIB))])

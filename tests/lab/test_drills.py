@@ -188,18 +188,47 @@ def test_replication_past_its_link_is_unknown(drilled):
     assert "replica read from source past link source-replica" in doubts
 
 
+def once_written(lab, act):
+    """Do something as soon as clients have written, in a thread: before the drill's fault."""
+    source = lab.node(lab.topology.source.name).server().another()
+
+    def wait_and_act():
+        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
+        act(source)
+
+    threading.Thread(target=wait_and_act).start()
+
+
 def test_a_wait_point_that_others_change_is_unknown(drilled):
     """It is changed back before the drill ends."""
 
     def change(source):
-        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
         for value in ("AFTER_SYNC", "AFTER_COMMIT"):
             source.execute(f"SET GLOBAL {source.dialect.semisync_source}_wait_point = {value}")
             clock.pause(2 * EVERY_SECONDS)
 
     def changed(lab):
-        threading.Thread(target=change, args=(lab.node("source").server().another(),)).start()
+        once_written(lab, change)
 
     doubts = doubts_of(drilled("semisync", "read-before-loss-after-commit", meanwhile=changed, when="read-before"))
 
     assert "was AFTER_SYNC on source, not AFTER_COMMIT" in doubts
+
+
+# Two machines are started for it; `make test` does the same to a disk of an array in test_raid_sabotage.
+@pytest.mark.long
+def test_a_write_cache_that_others_switch_off_before_a_power_cut_is_unknown(drilled):
+    """It is on again when the power fails; what was written meanwhile was never at risk."""
+
+    def switch(lab):
+        disk = str(lab.service("node1-disk1").container.id)
+        for value in ("off", "on"):
+            docker("exec", disk, "spindle", "set", f"write_cache={value}")
+
+    result = drilled(
+        "drbd", "lose-all-power", meanwhile=lambda lab: once_written(lab, lambda _: switch(lab)), when="lose-all-power"
+    )
+
+    assert "another program asked node1-disk1 for set write_cache=off" in doubts_of(result)
+    (cut,) = {proof.found for acted in result.evidence.acted for proof in acted.proofs if "disk of node1" in proof.what}
+    assert "it lost blocks of " in cut

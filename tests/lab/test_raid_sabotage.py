@@ -112,6 +112,24 @@ def test_a_limit_that_silently_did_not_act_is_seen(lab, doubts, monkeypatch):
     assert found and int(found[1]) > 500, told
 
 
+def test_a_limit_that_others_lift_for_a_moment_is_seen(lab, doubts, monkeypatch):
+    """Of one disk of an array; its limit is the requested one at the end."""
+    disk, read = array.array(lab, "raid0").disk("disk2").container, Race._watch
+    monkeypatch.setattr(array, "keeps", lambda _measured, _limits: True)
+
+    def lift_and_watch(race, lag, seconds):
+        settings = disk.exec_run(["spindle", "settings"]).output.decode().split()
+        (limit,) = [each for each in settings if each.startswith("write_us=")]
+        for setting in ("write_us=0", limit):
+            disk.exec_run(["spindle", "set", setting])
+        read(race, lag, seconds)
+
+    monkeypatch.setattr(Race, "_watch", lift_and_watch)
+
+    told = doubts("raid_appliers", "one-durable")
+    assert "another program asked raid0-disk2 for set write_us=0" in told
+
+
 def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     """RAID1's replica goes on receiving, and applies nothing more."""
     watch = Race._watch

@@ -56,11 +56,11 @@ def test_tables_that_went_to_disk_are_not_doubted(doubts):
 def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
     """tmp_table_size is set back: no rows are written by the storage engine on disk."""
     server = lab.node("server").server()
-    server.set_global(tmp_table_size=16 << 20)
+    server.execute(f"SET GLOBAL tmp_table_size = {16 << 20}")
     try:
         told = doubts()
     finally:
-        server.set_global(tmp_table_size=1024)
+        server.execute("SET GLOBAL tmp_table_size = 1024")
 
     mechanism = CASES[lab.engine].partition("-")[2]
     assert f"only {mechanism} wrote the temporary tables' rows: expected at least 45000" in told

@@ -7,6 +7,7 @@ from docker.errors import APIError
 from replication_lab.model.lab.disk import Disk, Limits, check_size, parse_disks
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks.spindle import Settings, Spindle, Stats, arguments, settings_of
+from replication_lab.world.requests_made import SENDER
 
 Done = namedtuple("Done", "exit_code output")
 SETTINGS = "read_us=2500 write_us=625 flush_us=8333 bandwidth=0 follow_us=1000 write_cache=on cache_bytes=33554432\n"
@@ -22,7 +23,8 @@ class Container:
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
 
-    def exec_run(self, words):
+    def exec_run(self, words, environment):
+        assert environment == {"SPINDLE_BY": SENDER}
         self.asked.append(words)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -31,6 +33,9 @@ class Container:
 
     def reload(self):
         pass
+
+    def logs(self):
+        return b"spindle: power cut, 8192 bytes of unflushed blocks lost\n"
 
 
 # --- limits and named disks -------------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ def test_a_power_cut_is_waited_for():
     """It is over when the container has ended, whether or not an answer came back."""
     container = Container(Done(0, STATS.encode()), APIError("gone"))
     container.reload = lambda: setattr(container, "status", "exited")
-    Spindle(container).power_cut()
+    assert Spindle(container).power_cut() == 8192
 
     assert container.asked[-1] == ["spindle", "power-cut"]
 

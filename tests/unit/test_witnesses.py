@@ -2,10 +2,12 @@
 
 import queue
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
+from replication_lab.witnesses.disks import PLUGIN, DiskWitness
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.sampled import Sampled
 from replication_lab.witnesses.variables import changed_by_others
@@ -13,7 +15,7 @@ from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import engine_events
 from replication_lab.world.docker.engine_events import EngineEvents
 from replication_lab.world.mysql import own_settings
-from replication_lab.world.packets.toxiproxy import AGENT
+from replication_lab.world.requests_made import SENDER
 
 NODE = "0123456789abcdef"
 END = None
@@ -212,7 +214,7 @@ def test_a_change_of_others_is_told_with_its_time_and_the_labs_own_is_not(observ
     assert found.what == "curl/8 sent DELETE /proxies/a-b"
     assert found.at == pytest.approx(-1.0, abs=0.5)
 
-    links, zero = observed(FakeProxy(), changed_by(AGENT))
+    links, zero = observed(FakeProxy(), changed_by(SENDER))
     assert links.observation(zero).contrary == []
 
 
@@ -222,7 +224,7 @@ def test_a_proxy_that_was_restarted_or_forgot_changes_proves_nothing(observed):
     assert "had been restarted" in links.observation(zero).contrary[0].what
 
     proxy = FakeProxy()
-    links, zero = observed(proxy, changed_by(AGENT))
+    links, zero = observed(proxy, changed_by(SENDER))
     proxy.changes = lambda since: {"began": 1, "now": 50.0, "count": 7, "changes": []}
     assert "7 changes are not listed any more" in links.observation(zero).contrary[0].what
 
@@ -305,3 +307,25 @@ def test_a_variable_that_the_lab_sets_during_a_reading_is_not_told():
 
     server.global_values = during
     assert changed_by_others(server) == []
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+def test_changes_of_a_disk_by_others_are_told_with_their_time_and_the_labs_own_are_not():
+    """The disk's log names who sent each request; what it says of its earlier life is no change."""
+    said = [(1.0, "nbdkit: ready"), (2.0, "spindle: curl asked for fail")]
+    disk = SimpleNamespace(attrs={"Path": "nbdkit", "Args": ["--foreground", PLUGIN]})
+    server = SimpleNamespace(attrs={"Path": "mysqld", "Args": []})
+    lab = SimpleNamespace(
+        containers={"node1-disk1": disk, "node1": server}, service=lambda _: SimpleNamespace(dated_logs=lambda: said)
+    )
+    witness, zero = DiskWitness(lab), clock.timer()
+    said += [
+        (time.time() - 1.0, f"spindle: {SENDER} asked for set write_us=625"),
+        (time.time() - 0.5, "spindle: another program asked for set write_cache=off"),
+    ]
+    (found,) = witness.observation(zero).contrary
+
+    assert found.what == "another program asked node1-disk1 for set write_cache=off"
+    assert found.at == pytest.approx(-0.5, abs=0.3)

@@ -31,6 +31,7 @@ class PowerCut(Kill):
         peers = drbd.peers(lab)
         self._peers = {node: peers[node] for node in self.nodes}
         self._primary = ""
+        self._lost: dict[str, int] = {}
 
     def inject(self) -> None:
         self._primary = drbd.primary(self.lab).node
@@ -40,14 +41,19 @@ class PowerCut(Kill):
         """End the machine before its disk: a machine without its disk answers no command."""
         super().end(node)
         with self.lab.service(f"{node}-{drbd.DISK}").ending():
-            self._peers[node].disk.power_cut()
+            self._lost[node] = self._peers[node].disk.power_cut()
 
     def verify(self) -> list[Proof]:
         return [*super().verify(), *(self._without_disk(node) for node in self.nodes)]
 
     def _without_disk(self, node: str) -> Proof:
         state = self.lab.service(f"{node}-{drbd.DISK}").state()[0]
-        return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
+        return Proof(
+            what=f"the disk of {node} is without power",
+            expected="exited",
+            found=f"{state}; it lost blocks of {self._lost[node]} bytes",
+            ok=state == "exited",
+        )
 
     def recover(self) -> None:
         for peer in self._peers.values():

@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Happened, Observation
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.packets.toxiproxy import AGENT, Toxiproxy
+from replication_lab.world.packets.toxiproxy import Toxiproxy
 
 EVERY_SECONDS = 0.2
 
@@ -67,7 +67,7 @@ class _Listed:
         others = [
             (now - (found["now"] - each["at"]), f"{each['agent'] or 'a program'} sent {each['method']} {each['path']}")
             for each in found["changes"]
-            if each["agent"] != AGENT
+            if each["agent"] != requests_made.SENDER
         ]
         return others + ([(now, f"{lacking} changes are not listed any more")] if lacking else [])
 

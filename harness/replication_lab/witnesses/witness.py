@@ -8,6 +8,7 @@ from typing import Protocol
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
 from replication_lab.witnesses.containers import ContainerWitness
+from replication_lab.witnesses.disks import DiskWitness
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.paths import CROSSES, paths
 from replication_lab.witnesses.variables import KEPT, variables
@@ -19,6 +20,7 @@ ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     LinkWitness.obligation: LinkWitness,
     CROSSES: paths,
     KEPT: variables,
+    DiskWitness.obligation: DiskWitness,
 }
 OBLIGATIONS = list(ALWAYS)
 

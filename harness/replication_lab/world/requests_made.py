@@ -1,5 +1,7 @@
 """The requests of this process that change containers and links, and when: everything else was done by others."""
 
+import os
+import secrets
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -8,6 +10,8 @@ from dataclasses import dataclass, field
 
 from replication_lab.world import clock
 
+# The name of this process in requests that carry one.
+SENDER = f"replication-lab/{os.getpid()}-{secrets.token_hex(4)}"
 # A drill makes some hundreds.
 REMEMBERED = 10_000
 # By how much an event may come after the answer to the request that caused it.

@@ -1,5 +1,6 @@
 """The emulated disk "spindle" (images/spindle): the command that starts one, and its control socket."""
 
+import re
 from contextlib import suppress
 from typing import TypeVar
 
@@ -10,9 +11,14 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.disk import Limits, check_size
 from replication_lab.world import clock
+from replication_lab.world.requests_made import SENDER
 
 SWITCH = {"on": True, "off": False}
 POWER_CUT_SECONDS, START_SECONDS = 10, 60
+# What a disk writes into its container's log when it loses power.
+LOST = re.compile(rb"spindle: power cut, (\d+) bytes")
+# What it writes about each request but those that only read: who sent it, and the request.
+ASKED = re.compile(r"spindle: (.+?) asked for (.+)")
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -143,13 +149,17 @@ class Spindle:
             return bool(self.settings())
         return False
 
-    def power_cut(self) -> None:
-        """Stop the disk and its container without flushing. A later start finds only the flushed data."""
+    def power_cut(self) -> int:
+        """Stop the disk and its container without flushing; return the size of the blocks that lost data, in bytes.
+
+        A later start finds only the flushed data.
+        """
         self.stats()
         with suppress(APIError):
             # The answer may be lost with the container.
-            self.container.exec_run(["spindle", "power-cut"])
+            self._run("spindle", "power-cut")
         clock.wait_until(self._has_ended, f"container {self.container.name} to exit", POWER_CUT_SECONDS)
+        return int(LOST.findall(self.container.logs())[-1])
 
     def _has_ended(self) -> bool:
         self.container.reload()
@@ -172,7 +182,7 @@ class Spindle:
 
     def _run(self, *command: str) -> tuple[int | None, bytes]:
         """Run a command in its container; return its exit status and what it printed."""
-        done = self.container.exec_run(list(command))
+        done = self.container.exec_run(list(command), environment={"SPINDLE_BY": SENDER})
         return done.exit_code, bytes(done.output)  # type: ignore[arg-type]  # no stream was asked for
 
     def _silent(self, reason: str) -> LabError:

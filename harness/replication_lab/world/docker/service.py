@@ -206,6 +206,12 @@ class Service:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
 
+    def dated_logs(self) -> list[tuple[float, str]]:
+        """Return each line of a container's log, since it was made, with its time in seconds since the epoch."""
+        lines = self.container.logs(timestamps=True).decode(errors="replace").splitlines()
+        dated = (line.partition(" ") for line in lines)
+        return [(datetime.fromisoformat(at).timestamp(), text) for at, _, text in dated]
+
     def follow_logs(self, lines: int | Literal["all"]) -> Iterator[str]:
         """Yield the last lines of a container's log, then new ones as they come, until the container ends."""
         chunks = self.container.logs(tail=lines, stream=True, follow=True)

@@ -1,7 +1,5 @@
 """Toxiproxy's HTTP API."""
 
-import os
-import secrets
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,8 +11,7 @@ from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
 from replication_lab.world import requests_made
 
 # Toxiproxy refuses requests with a browser's user agent. It answers within milliseconds or not at all.
-# The agent tells the changes of this process from those of all others.
-AGENT, SECONDS = f"replication-lab/{os.getpid()}-{secrets.token_hex(4)}", 5
+SECONDS = 5
 
 
 class Toxiproxy:
@@ -24,7 +21,7 @@ class Toxiproxy:
         self.address = address
         # It sends each request once: requests repeats none by itself.
         self._session = requests.Session()
-        self._session.headers.update({"User-Agent": AGENT})
+        self._session.headers.update({"User-Agent": requests_made.SENDER})
         # A company's HTTP proxy, set in the environment, must not be used for loopback.
         self._session.trust_env = False
 
