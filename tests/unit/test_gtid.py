@@ -72,3 +72,28 @@ def test_what_several_sets_have_counts_once(mine):
 
     assert found == gtid.union(found, found) == {"U": [(16, 20)]}
     assert gtid.words(found) == "5 transactions: U:16 to U:20"
+
+
+TAGGED = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "lacking"),
+    [
+        (f"{TAGGED}:1-5:nightly:1-3:7", f"{TAGGED}:1-5", 4),
+        (f"{TAGGED}:nightly:1-3:weekly:1-2", f"{TAGGED}:weekly:1-2", 3),
+        (f"{TAGGED}:1-3", f"{TAGGED}:nightly:1-3", 3),
+        (f"{TAGGED}:Nightly:1-3,\n{TAGGED}:_a:4", f"{TAGGED}:nightly:2, {TAGGED}:_a:1-4", 2),
+        (f"{TAGGED}:1-5:nightly:1-3", f"{TAGGED}:nightly:1-3:1-5, {TAGGED}:1-5", 0),
+    ],
+)
+def test_each_tag_numbers_its_own_transactions(mine, theirs, lacking):
+    """UUID:1 and UUID:tag:1 are two transactions, and tags are equal in any case of their letters."""
+    assert gtid.count(gtid.beyond(mine, theirs)) == lacking
+
+
+def test_a_tagged_transaction_is_named_with_its_tag():
+    """So that its UUID and number are not taken for those of a transaction without a tag."""
+    assert gtid.words(gtid.beyond(f"{TAGGED}:nightly:4-5", "")) == (
+        f"2 transactions: {TAGGED}:nightly:4 to {TAGGED}:nightly:5"
+    )

@@ -28,3 +28,9 @@ def test_only_conflicts_are_tried_again_at_once():
 def test_a_number_is_told_by_its_meaning():
     """Or by nothing."""
     assert (mysql_errors.meaning(1290), mysql_errors.meaning(9999)) == ("the server is read-only", "")
+
+
+@pytest.mark.parametrize("code", [1026, 1030, 1180, 1598, 3100, 3101])
+def test_an_error_at_the_commit_leaves_its_outcome_unknown(code):
+    """The transaction may be in the binary log, or on another node of the group, although its client got an error."""
+    assert not mysql_errors.is_definite(code)

@@ -1,6 +1,7 @@
 """Is storage that cannot be refused before anything starts, and does the overlay say what was asked for?"""
 
 from types import SimpleNamespace
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -305,20 +306,37 @@ def test_what_a_disk_does_for_others_counts_as_well(fake_world):
     assert measured.write_iops == pytest.approx(lab.arrays["single"].rate("write"), rel=0.02)
 
 
+class UsedVolume:
+    name = "lab-x_replica-data"
+    attrs: ClassVar = {"Labels": {removal.labels.PROJECT: "lab-x"}}
+
+    def remove(self, force):
+        raise APIError("volume is in use - [abc]")
+
+
+def used_by(monkeypatch, *projects):
+    users = [SimpleNamespace(labels={removal.labels.PROJECT: project}) for project in projects]
+    containers = SimpleNamespace(list=lambda **_options: users)
+    monkeypatch.setattr(removal.docker_engine, "client", lambda: SimpleNamespace(containers=containers))
+
+
 def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):
     """A container that uses a lab's volume has to release it first."""
+    used_by(monkeypatch, "shop")
 
-    class Volume:
-        name = "lab-x_replica-data"
-
-        def remove(self, force):
-            raise APIError("volume is in use - [abc]")
-
-    error = refused(removal.remove_volume, Volume())
+    error = refused(removal.remove_volume, UsedVolume())
 
     assert (
         "lab-x_replica-data" in error.found and "docker ps --all --filter volume=lab-x_replica-data" in error.next_step
     )
+
+
+@pytest.mark.parametrize("users", [("lab-x",), ()], ids=["created", "not yet listed"])
+def test_a_volume_in_use_by_a_container_that_the_engine_creates_now_is_removed_later(monkeypatch, users):
+    """It has taken the volume for the lab's own container, and lists the container only afterwards."""
+    used_by(monkeypatch, *users)
+
+    assert not removal.remove_volume(UsedVolume())
 
 
 @pytest.mark.parametrize(("device", "mounted"), [("/dev/loop4", True), ("/dev/loop9", False), ("/dev/vda1", False)])

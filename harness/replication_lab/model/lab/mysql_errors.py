@@ -22,6 +22,8 @@ UNKNOWN_VARIABLE, SYNTAX_ERROR = 1193, 1064
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
+    1026: MySQLError("error writing a file", is_definite=False),
+    1030: MySQLError("error of the storage engine", is_definite=False),
     1047: MySQLError("this node does not serve"),
     1053: MySQLError("the server is being shut down", is_definite=False),
     1180: MySQLError("error during commit", is_definite=False),
@@ -29,10 +31,14 @@ MYSQL_ERRORS = {
     1213: MySQLError("deadlock: try again", conflict="deadlock"),
     1290: MySQLError("the server is read-only"),
     1317: MySQLError("interrupted", is_definite=False),
+    1598: MySQLError("the binary log cannot be written", is_definite=False),
     1927: MySQLError("connection killed", is_definite=False),
     NO_CONNECTION: MySQLError("no connection"),
     2006: MySQLError("the server has gone away", is_definite=False),
     2013: MySQLError("connection lost", is_definite=False),
+    # Of a plugin at the commit, such as that of a group whose majority was lost: others may have the transaction.
+    3100: MySQLError("a hook of replication failed", is_definite=False),
+    3101: MySQLError("rolled back during the commit", is_definite=False),
 }
 UNLISTED = MySQLError("")
 

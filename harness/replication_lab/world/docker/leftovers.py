@@ -8,7 +8,7 @@ from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
-from replication_lab.world import lab_files, lock, owners
+from replication_lab.world import clock, lab_files, lock, owners
 from replication_lab.world.docker import attachments, labels, machine, removal
 from replication_lab.world.docker import engine as docker_engine
 
@@ -16,24 +16,27 @@ from replication_lab.world.docker import engine as docker_engine
 ATTACHED = "the attachment of "
 # The containers of emulated disks, in the order of their removal.
 PARTS = ("array", "disk")
-# How often a project's containers are listed and removed, at most.
-LOOKS = 5
+# How often a project's containers are listed and removed at once, and for how long the engine may create others.
+LOOKS, CREATED_SECONDS, POLL_SECONDS = 5, 30, 0.1
 
 
 def remove(project: str) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
-    client = docker_engine.client()
-    # While containers are removed, the engine may still create what an interrupted `docker compose` had asked for.
+    # While a project is removed, the engine may still create what an interrupted `docker compose` had asked for.
+    clock.wait_until(lambda: _removed(project), f"{project} to be removed", CREATED_SECONDS, POLL_SECONDS)
+    if not attachments.is_elsewhere(project):
+        lab_files.remove(project)
+
+
+def _removed(project: str) -> bool:
+    """Remove what a project has now; return False if a container of it that came meanwhile uses a volume."""
     for _ in range(LOOKS):
         if not _remove_containers(project):
             break
-    only = {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
+    client, only = docker_engine.client(), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
     for network in client.networks.list(filters=only):
         removal.unless_gone(network, "remove")
-    for volume in client.volumes.list(filters=only):
-        removal.remove_volume(volume)
-    if not attachments.is_elsewhere(project):
-        lab_files.remove(project)
+    return all([removal.remove_volume(volume) for volume in client.volumes.list(filters=only)])
 
 
 def _remove_containers(project: str) -> bool:

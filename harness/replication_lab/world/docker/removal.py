@@ -8,23 +8,30 @@ from docker.models.volumes import Volume
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels
 
 REMOVAL_SECONDS, POLL_SECONDS = 30, 0.1
 
 
-def remove_volume(volume: Volume) -> None:
-    """Remove a volume; LabError if a container of another project uses it."""
+def remove_volume(volume: Volume) -> bool:
+    """Remove a volume; return False if a container of its own project uses it, LabError if another one does."""
     try:
         unless_gone(volume, "remove", force=True)
     except LabError as error:
         if "in use" not in error.found:
             raise
+        project = (volume.attrs.get("Labels") or {}).get(labels.PROJECT)
+        users = docker_engine.client().containers.list(all=True, filters={"volume": volume.name}, ignore_removed=True)
+        # The engine lists a container only after it has taken the container's volumes.
+        if all(project and user.labels.get(labels.PROJECT) == project for user in users):
+            return False
         raise LabError(
             f"{volume.name} is in use by a container outside the lab",
             "a volume used only by the lab",
             f"docker ps --all --filter volume={volume.name}",
         ) from error
+    return True
 
 
 def remove_container(container: Container) -> None:

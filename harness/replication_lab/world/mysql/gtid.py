@@ -35,12 +35,18 @@ def _parts(text: str) -> list[str]:
 
 
 def _mysql(text: str) -> dict[str, Ranges]:
+    """Return the ranges of a set by UUID, and by UUID:tag of those that have a tag (MySQL 8.3 and later)."""
     found: dict[str, Ranges] = {}
     for part in _parts(text):
-        giver, *ranges = part.split(":")
-        pairs = [each.partition("-") for each in ranges]
-        new = [(int(first), int(last or first)) for first, _, last in pairs]
-        found[giver] = _merged([*found.get(giver, []), *new])
+        uuid, *rest = part.split(":")
+        giver = uuid
+        for each in (one.strip() for one in rest):
+            # A tag begins with a letter or an underscore; the ranges up to the next tag are its ranges.
+            if not each[:1].isdigit():
+                giver = f"{uuid}:{each.lower()}"
+                continue
+            first, _, last = each.partition("-")
+            found[giver] = _merged([*found.get(giver, []), (int(first), int(last or first))])
     return found
 
 
