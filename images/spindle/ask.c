@@ -1,6 +1,6 @@
 /*
- * spindle COMMAND …: asks the control socket of the disk in this container, and prints its answer. The log names who
- * asked: SPINDLE_BY, a word.
+ * spindle COMMAND …: asks the control socket of the disk in this container, and prints its answer. The disk's log names
+ * the sender, which is the word in the variable SPINDLE_BY.
  */
 
 #include <stdio.h>

@@ -85,7 +85,7 @@ static const char *take_sender(char **line)
     return sender;
 }
 
-/* In the container's log, which nobody can turn back: whoever measures with this disk reads there what was changed. */
+/* The log of a container only grows: after a measurement it shows which changes were requested, and by whom. */
 static void log_change(const char *sender, const char *command)
 {
     if (strcmp(command, "settings") != 0 && strcmp(command, "stats") != 0)

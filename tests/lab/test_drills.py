@@ -231,4 +231,4 @@ def test_a_write_cache_that_others_switch_off_before_a_power_cut_is_unknown(dril
 
     assert "another program asked node1-disk1 for set write_cache=off" in doubts_of(result)
     (cut,) = {proof.found for acted in result.evidence.acted for proof in acted.proofs if "disk of node1" in proof.what}
-    assert "it lost blocks of " in cut
+    assert "bytes were not flushed" in cut

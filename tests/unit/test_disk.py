@@ -35,7 +35,11 @@ class Container:
         pass
 
     def logs(self):
-        return b"spindle: power cut, 8192 bytes of unflushed blocks lost\n"
+        """Of two power cuts; the second one ends the container."""
+        cuts = [b"spindle: power cut, 4096 bytes of unflushed blocks lost\n"]
+        if self.status == "exited":
+            cuts.append(b"spindle: power cut, 8192 bytes of unflushed blocks lost\n")
+        return b"".join(cuts)
 
 
 # --- limits and named disks -------------------------------------------------------------------------------------------
@@ -181,3 +185,12 @@ def test_a_power_cut_that_did_not_happen_is_an_error(monkeypatch, refused):
         "container lab-disk1 to exit"
         in refused(Spindle(Container(Done(0, STATS.encode()), Done(0, b""))).power_cut).found
     )
+
+
+def test_a_disk_that_ends_without_a_power_cut_is_an_error(refused):
+    """Such as one that somebody stops at that moment: it has written its cache back."""
+    container = Container(Done(0, STATS.encode()), APIError("gone"))
+    container.reload = lambda: setattr(container, "status", "exited")
+    container.logs = lambda: b"spindle: power cut, 4096 bytes of unflushed blocks lost\n"
+
+    assert refused(Spindle(container).power_cut).found == "lab-disk1 ended, and not by a power cut"

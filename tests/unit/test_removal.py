@@ -85,3 +85,24 @@ def test_a_container_that_comes_while_a_lab_is_removed_is_removed_too(monkeypatc
     leftovers.remove("lab-x")
 
     assert late in things and late.removed
+
+
+def test_a_volume_that_the_engine_has_taken_for_a_new_container_is_removed_after_it(monkeypatch, tmp_path):
+    """As after an interrupted `docker compose`: the container is listed only when the volume was refused."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    things, tries = [Thing("lab-x", dead()), Thing("lab-x", dead(), "data", kind="volume")], []
+    late = Thing("lab-x", dead(), "replica")
+    monkeypatch.setattr(docker_engine, "client", lambda: Holding(things))
+
+    def remove_volume(volume):
+        tries.append(volume)
+        if late not in things:
+            things.append(late)
+        if not late.removed:
+            raise removal.InUse("in use", "not in use", "docker ps")
+
+    monkeypatch.setattr(removal, "remove_volume", remove_volume)
+    leftovers.remove("lab-x")
+
+    assert late.removed and len(tries) > 1

@@ -332,11 +332,13 @@ def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):
 
 
 @pytest.mark.parametrize("users", [("lab-x",), ()], ids=["created", "not yet listed"])
-def test_a_volume_in_use_by_a_container_that_the_engine_creates_now_is_removed_later(monkeypatch, users):
-    """It has taken the volume for the lab's own container, and lists the container only afterwards."""
+def test_a_volume_in_use_by_a_container_of_its_lab_is_not_called_foreign(monkeypatch, refused, users):
+    """The engine takes the volumes of a container before it lists the container."""
     used_by(monkeypatch, *users)
 
-    assert not removal.remove_volume(UsedVolume())
+    error = refused(removal.remove_volume, UsedVolume())
+
+    assert isinstance(error, removal.InUse) and "in use by a container of the lab" in error.found
 
 
 @pytest.mark.parametrize(("device", "mounted"), [("/dev/loop4", True), ("/dev/loop9", False), ("/dev/vda1", False)])

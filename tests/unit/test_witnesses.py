@@ -312,14 +312,22 @@ def test_a_variable_that_the_lab_sets_during_a_reading_is_not_told():
 # --- disks ------------------------------------------------------------------------------------------------------------
 
 
-def test_changes_of_a_disk_by_others_are_told_with_their_time_and_the_labs_own_are_not():
-    """The disk's log names who sent each request; what it says of its earlier life is no change."""
+@pytest.fixture
+def disk_log():
+    """Return a lab with one emulated disk and a server, and the disk's log, which a test changes."""
     said = [(1.0, "nbdkit: ready"), (2.0, "spindle: curl asked for fail")]
     disk = SimpleNamespace(attrs={"Path": "nbdkit", "Args": ["--foreground", PLUGIN]})
-    server = SimpleNamespace(attrs={"Path": "mysqld", "Args": []})
+    server = SimpleNamespace(attrs={"Path": "mysqld", "Args": None})
     lab = SimpleNamespace(
-        containers={"node1-disk1": disk, "node1": server}, service=lambda _: SimpleNamespace(dated_logs=lambda: said)
+        containers={"node1-disk1": disk, "node1": server},
+        service=lambda _: SimpleNamespace(dated_logs=lambda: list(said)),
     )
+    return lab, said
+
+
+def test_changes_of_a_disk_by_others_are_told_with_their_time_and_the_labs_own_are_not(disk_log):
+    """The disk's log names who sent each request; what it says of its earlier life is no change."""
+    lab, said = disk_log
     witness, zero = DiskWitness(lab), clock.timer()
     said += [
         (time.time() - 1.0, f"spindle: {SENDER} asked for set write_us=625"),
@@ -329,3 +337,13 @@ def test_changes_of_a_disk_by_others_are_told_with_their_time_and_the_labs_own_a
 
     assert found.what == "another program asked node1-disk1 for set write_cache=off"
     assert found.at == pytest.approx(-0.5, abs=0.3)
+
+
+def test_a_disk_whose_log_lost_its_first_lines_proves_nothing(disk_log):
+    """An engine that keeps only the newest lines may have removed the one of a change."""
+    lab, said = disk_log
+    witness, zero = DiskWitness(lab), clock.timer()
+    del said[0]
+    (found,) = witness.observation(zero).contrary
+
+    assert found.what == "the log of node1-disk1 had lost its first lines"

@@ -64,7 +64,7 @@ def prepare(lab: Lab) -> None:
     try:
         server.set_global(tmp_table_size=PUBLISHED_SIZE)
     except NotKept:
-        # MariaDB 11 counts in blocks of 16 KiB, and makes 0 of it: then each of the tables is on disk, too.
+        # MariaDB 11 rounds down to whole blocks of 16 KiB. With 0 each of the tables is on disk as well.
         server.set_global(tmp_table_size=0)
     server.set_global(sql_mode="")
     if server.settings("explain_format"):

@@ -51,7 +51,7 @@ class PowerCut(Kill):
         return Proof(
             what=f"the disk of {node} is without power",
             expected="exited",
-            found=f"{state}; it lost blocks of {self._lost[node]} bytes",
+            found=f"{state}; blocks of {self._lost[node]} bytes were not flushed",
             ok=state == "exited",
         )
 

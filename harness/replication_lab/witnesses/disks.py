@@ -1,4 +1,4 @@
-"""Was each change of an emulated disk asked for by this process? Each disk lists them in its container's log."""
+"""Was each change of an emulated disk requested by this process? Each disk lists them in its container's log."""
 
 import time
 
@@ -19,21 +19,24 @@ class DiskWitness:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._disks = [name for name, each in lab.containers.items() if PLUGIN in _command(each.attrs)]
-        self._before, self._began = {name: len(self._requests(name)) for name in self._disks}, clock.timer()
+        self._before = {name: self._lab.service(name).dated_logs() for name in self._disks}
+        self._began = clock.timer()
 
-    def _requests(self, disk: str) -> list[tuple[float, str, str]]:
-        """Return when each change of a disk was asked for, by the wall clock, by whom, and which one."""
-        lines = [(at, ASKED.search(line)) for at, line in self._lab.service(disk).dated_logs()]
-        return [(at, found[1], found[2]) for at, found in lines if found]
+    def _by_others(self, disk: str, wall: float) -> list[tuple[float, str]]:
+        """Return each change of a disk since the beginning that others requested, with its time by the wall clock."""
+        log, before = self._lab.service(disk).dated_logs(), self._before[disk]
+        if log[: len(before)] != before:
+            return [(wall, f"the log of {disk} had lost its first lines")]
+        lines = [(at, ASKED.search(line)) for at, line in log[len(before) :]]
+        return [(at, f"{found[1]} asked {disk} for {found[2]}") for at, found in lines if found and found[1] != SENDER]
 
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
         now, wall = clock.timer(), time.time()
         by_others = [
-            Happened(round(now - (wall - at) - zero, 3), f"{sender} asked {disk} for {request}")
+            Happened(round(now - (wall - at) - zero, 3), what)
             for disk in self._disks
-            for at, sender, request in self._requests(disk)[self._before[disk] :]
-            if sender != SENDER
+            for at, what in self._by_others(disk, wall)
         ]
         return Observation(
             self.obligation,
@@ -47,4 +50,4 @@ class DiskWitness:
 
 
 def _command(attributes: dict) -> list[str]:
-    return [attributes["Path"], *attributes["Args"]]
+    return [attributes["Path"], *(attributes["Args"] or [])]

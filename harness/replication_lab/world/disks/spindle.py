@@ -150,16 +150,28 @@ class Spindle:
         return False
 
     def power_cut(self) -> int:
-        """Stop the disk and its container without flushing; return the size of the blocks that lost data, in bytes.
+        """Stop the disk and its container without flushing; return the size of the unflushed blocks, in bytes.
 
-        A later start finds only the flushed data.
+        A later start finds only the flushed data. LabError if the disk ends otherwise, or does not end.
         """
         self.stats()
+        before = len(self._power_cuts())
         with suppress(APIError):
             # The answer may be lost with the container.
             self._run("spindle", "power-cut")
         clock.wait_until(self._has_ended, f"container {self.container.name} to exit", POWER_CUT_SECONDS)
-        return int(LOST.findall(self.container.logs())[-1])
+        since = self._power_cuts()[before:]
+        if not since:
+            raise LabError(
+                f"{self.container.name} ended, and not by a power cut",
+                "the line `spindle: power cut` in its log",
+                f"docker logs {self.container.name}",
+            )
+        return since[-1]
+
+    def _power_cuts(self) -> list[int]:
+        """Return the size of the unflushed blocks at each power cut so far, in bytes."""
+        return [int(lost) for lost in LOST.findall(self.container.logs())]
 
     def _has_ended(self) -> bool:
         self.container.reload()

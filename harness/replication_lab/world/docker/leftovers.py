@@ -29,14 +29,19 @@ def remove(project: str) -> None:
 
 
 def _removed(project: str) -> bool:
-    """Remove what a project has now; return False if a container of it that came meanwhile uses a volume."""
+    """Remove what a project has now; return False if a container that the engine has created since uses a volume."""
     for _ in range(LOOKS):
         if not _remove_containers(project):
             break
     client, only = docker_engine.client(), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
     for network in client.networks.list(filters=only):
         removal.unless_gone(network, "remove")
-    return all([removal.remove_volume(volume) for volume in client.volumes.list(filters=only)])
+    try:
+        for volume in client.volumes.list(filters=only):
+            removal.remove_volume(volume)
+    except removal.InUse:
+        return False
+    return True
 
 
 def _remove_containers(project: str) -> bool:

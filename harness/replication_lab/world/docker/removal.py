@@ -14,8 +14,12 @@ from replication_lab.world.docker import labels
 REMOVAL_SECONDS, POLL_SECONDS = 30, 0.1
 
 
-def remove_volume(volume: Volume) -> bool:
-    """Remove a volume; return False if a container of its own project uses it, LabError if another one does."""
+class InUse(LabError):
+    """A volume that cannot be removed, because a container of its own project uses it."""
+
+
+def remove_volume(volume: Volume) -> None:
+    """Remove a volume; InUse if a container of its own project uses it, LabError if another one does."""
     try:
         unless_gone(volume, "remove", force=True)
     except LabError as error:
@@ -23,15 +27,18 @@ def remove_volume(volume: Volume) -> bool:
             raise
         project = (volume.attrs.get("Labels") or {}).get(labels.PROJECT)
         users = docker_engine.client().containers.list(all=True, filters={"volume": volume.name}, ignore_removed=True)
-        # The engine lists a container only after it has taken the container's volumes.
-        if all(project and user.labels.get(labels.PROJECT) == project for user in users):
-            return False
-        raise LabError(
-            f"{volume.name} is in use by a container outside the lab",
-            "a volume used only by the lab",
+        # The engine takes the volumes of a container before it lists the container.
+        is_own = all(project and user.labels.get(labels.PROJECT) == project for user in users)
+        kind, whose, expected = (
+            (InUse, "of the lab", "a volume that no container uses")
+            if is_own
+            else (LabError, "outside the lab", "a volume used only by the lab")
+        )
+        raise kind(
+            f"{volume.name} is in use by a container {whose}",
+            expected,
             f"docker ps --all --filter volume={volume.name}",
         ) from error
-    return True
 
 
 def remove_container(container: Container) -> None:

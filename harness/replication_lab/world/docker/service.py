@@ -207,8 +207,15 @@ class Service:
         return self.container.logs(tail=lines).decode(errors="replace")
 
     def dated_logs(self) -> list[tuple[float, str]]:
-        """Return each line of a container's log, since it was made, with its time in seconds since the epoch."""
-        lines = self.container.logs(timestamps=True).decode(errors="replace").splitlines()
+        """Return each line of a container's log with its time in seconds since the epoch; LabError if there is none."""
+        try:
+            lines = self.container.logs(timestamps=True).decode(errors="replace").splitlines()
+        except APIError as error:
+            raise LabError(
+                f"the log of {self.name} cannot be read: {error.explanation or error}",
+                "a container that is there, and whose log the engine keeps",
+                f"docker inspect {self.container.name}",
+            ) from error
         dated = (line.partition(" ") for line in lines)
         return [(datetime.fromisoformat(at).timestamp(), text) for at, _, text in dated]
 
