@@ -101,8 +101,23 @@ def test_a_volume_that_the_engine_has_taken_for_a_new_container_is_removed_after
             things.append(late)
         if not late.removed:
             raise removal.InUse("in use", "not in use", "docker ps")
+        volume.remove(force=True)
 
     monkeypatch.setattr(removal, "remove_volume", remove_volume)
     leftovers.remove("lab-x")
 
     assert late.removed and len(tries) > 1
+
+
+@pytest.mark.parametrize("kind", ["network", "volume"])
+def test_a_network_or_volume_that_comes_while_a_lab_is_removed_is_removed_too(monkeypatch, tmp_path, kind):
+    """It is looked for until there is nothing left, not once."""
+    last = Thing("lab-x", dead(), "data", kind="volume")
+    things, late = [Thing("lab-x", dead()), last], Thing("lab-x", dead(), "late", kind=kind)
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(docker_engine, "client", lambda: Holding(things))
+    remove_last = last.remove
+    last.remove = lambda **options: (remove_last(**options), things.append(late))
+    leftovers.remove("lab-x")
+
+    assert late.removed

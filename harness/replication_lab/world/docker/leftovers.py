@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import groupby
 
 from docker.models.containers import Container
@@ -16,32 +17,36 @@ from replication_lab.world.docker import engine as docker_engine
 ATTACHED = "the attachment of "
 # The containers of emulated disks, in the order of their removal.
 PARTS = ("array", "disk")
-# How often a project's containers are listed and removed at once, and for how long the engine may create others.
+# How often in a row a project's things are listed and removed, and for how long the engine may create others.
 LOOKS, CREATED_SECONDS, POLL_SECONDS = 5, 30, 0.1
 
 
 def remove(project: str) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
     # While a project is removed, the engine may still create what an interrupted `docker compose` had asked for.
-    clock.wait_until(lambda: _removed(project), f"{project} to be removed", CREATED_SECONDS, POLL_SECONDS)
+    clock.wait_until(
+        lambda: any(not _remove_found(project) for _ in range(LOOKS)),
+        f"{project} to be removed",
+        CREATED_SECONDS,
+        POLL_SECONDS,
+    )
     if not attachments.is_elsewhere(project):
         lab_files.remove(project)
 
 
-def _removed(project: str) -> bool:
-    """Remove what a project has now; return False if a container that the engine has created since uses a volume."""
-    for _ in range(LOOKS):
-        if not _remove_containers(project):
-            break
+def _remove_found(project: str) -> bool:
+    """Remove what a project has now; return whether it had anything."""
     client, only = docker_engine.client(), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
-    for network in client.networks.list(filters=only):
+    had_containers = _remove_containers(project)
+    networks = client.networks.list(filters=only)
+    for network in networks:
         removal.unless_gone(network, "remove")
-    try:
-        for volume in client.volumes.list(filters=only):
+    volumes = client.volumes.list(filters=only)
+    # A container that the engine has created since may use one; the next look finds it.
+    with suppress(removal.InUse):
+        for volume in volumes:
             removal.remove_volume(volume)
-    except removal.InUse:
-        return False
-    return True
+    return bool(had_containers or networks or volumes)
 
 
 def _remove_containers(project: str) -> bool:
