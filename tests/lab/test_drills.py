@@ -8,6 +8,7 @@ from replication_lab.faults.kill import Kill
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
+from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.sampled import EVERY_SECONDS
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
@@ -108,6 +109,17 @@ def docker(*command):
     subprocess.run(["docker", *command], check=True, capture_output=True)
 
 
+def once_written(lab, act):
+    """Do something as soon as clients have written, in a thread: before the drill's fault."""
+    source = lab.node(lab.topology.source.name).server().another()
+
+    def wait_and_act():
+        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
+        act(source)
+
+    threading.Thread(target=wait_and_act).start()
+
+
 def doubts_of(result):
     """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
@@ -125,7 +137,7 @@ def test_a_killed_node_that_others_start_and_kill_again_is_unknown(drilled):
 
     doubts = doubts_of(drilled("single", "kill", meanwhile=started_and_killed))
 
-    assert "no other program started, stopped or changed a container of the lab: at " in doubts
+    assert f"{ContainerWitness.obligation}: at " in doubts
     assert "server: start" in doubts and "server: kill" in doubts
 
 
@@ -138,6 +150,17 @@ def test_a_node_that_others_slow_down_is_unknown(drilled):
         docker("update", "--cpus", "2", server)
 
     assert "server: update" in doubts_of(drilled("single", "pause", meanwhile=slowed))
+
+
+def test_a_command_that_others_run_in_a_node_is_unknown(drilled):
+    """What it does there is not known, and the CPU time that it takes counts as the server's."""
+
+    def run(lab):
+        docker("exec", str(lab.node("server").container.id), "sh", "-c", "echo meddled")
+
+    result = drilled("single", "pause", meanwhile=lambda lab: once_written(lab, lambda _: run(lab)), when="pause")
+
+    assert "server: command 'sh -c echo meddled'" in doubts_of(result)
 
 
 # --- on a lab of another topology -------------------------------------------------------------------------------------
@@ -186,17 +209,6 @@ def test_replication_past_its_link_is_unknown(drilled):
     doubts = doubts_of(drilled("async", "lossy-link", meanwhile=led_past))
 
     assert "replica read from source past link source-replica" in doubts
-
-
-def once_written(lab, act):
-    """Do something as soon as clients have written, in a thread: before the drill's fault."""
-    source = lab.node(lab.topology.source.name).server().another()
-
-    def wait_and_act():
-        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
-        act(source)
-
-    threading.Thread(target=wait_and_act).start()
 
 
 def test_a_wait_point_that_others_change_is_unknown(drilled):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
+from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.disks import PLUGIN, DiskWitness
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.sampled import Sampled
@@ -66,6 +67,7 @@ def heard(engine):
 @pytest.fixture(autouse=True)
 def nothing_requested():
     requests_made._made.clear()
+    requests_made._commands.clear()
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,52 @@ def test_a_slow_start_explains_its_own_connection_and_no_other(heard, monkeypatc
 def test_a_network_that_others_took_away_is_told(heard):
     """Without an end or a start of the container there is no other reason."""
     assert heard("disconnect", "connect") == ["disconnect", "connect"]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+CHECK = "/usr/local/bin/lab-health --deep"
+
+
+@pytest.fixture
+def commands_told(engine):
+    """Return what a witness tells of the commands that an engine reports of a node, by (ID, command)."""
+
+    def of(*commands, own=()):
+        attributes = {"HostConfig": {}, "Config": {"Healthcheck": {"Test": ["CMD-SHELL", CHECK]}}}
+        node = SimpleNamespace(id=NODE, attrs=attributes)
+        witness, zero = ContainerWitness(SimpleNamespace(name="lab-x", containers={"node1": node})), clock.timer()
+        for number in own:
+            requests_made.note_command(number)
+        for number, command in commands:
+            for act in ("exec_create", "exec_start"):
+                actor = {"ID": NODE, "Attributes": {"execID": number}}
+                engine.told.put({"Type": "container", "Action": f"{act}: {command}", "Actor": actor})
+        witness.close()
+        return [each.what for each in witness.observation(zero).contrary]
+
+    return of
+
+
+def test_a_command_of_others_is_told_and_the_labs_own_is_not(commands_told):
+    """By the ID that the engine gave each of them."""
+    told = commands_told(("a1", "nice yes"), ("b2", "sh -c 'iptables -F'"), own=["a1"])
+
+    assert told == ["node1: command \"sh -c 'iptables -F'\""]
+
+
+def test_health_checks_and_readings_from_another_terminal_are_expected(commands_told):
+    """The engine itself runs the one, `lab watch` the other."""
+    assert commands_told(("a1", f"/bin/sh -c {CHECK}"), ("b2", "spindle stats"), ("c3", "spindle set x")) == [
+        "node1: command 'spindle set x'"
+    ]
+
+
+def test_a_command_that_stays_is_the_labs_own_once(heard):
+    """Docker's client runs it, and tells no ID: one start of a command in that container is explained."""
+    assert heard("exec_start: guest resource states", requests=["exec"]) == []
+    requests_made._made.clear()
+    assert heard("exec_start: a", "exec_start: b", requests=["exec"]) == ["exec"]
 
 
 def test_events_of_other_projects_are_not_counted(engine):

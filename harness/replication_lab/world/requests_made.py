@@ -36,19 +36,39 @@ class OwnRequest:
 
 
 _made: deque[OwnRequest] = deque(maxlen=REMEMBERED)
+# The IDs of commands in containers.
+_commands: deque[str] = deque(maxlen=REMEMBERED)
 _lock = threading.Lock()
+
+
+def begun(kind: str, what: str) -> OwnRequest:
+    """Remember a request of this process, which goes on."""
+    request = OwnRequest(kind, what, clock.timer())
+    with _lock:
+        _made.append(request)
+    return request
 
 
 @contextmanager
 def noted(kind: str, what: str) -> Iterator[None]:
     """Remember the block as a request of this process."""
-    request = OwnRequest(kind, what, clock.timer())
-    with _lock:
-        _made.append(request)
+    request = begun(kind, what)
     try:
         yield
     finally:
         request.ended = clock.timer()
+
+
+def note_command(number: str) -> None:
+    """Remember that this process runs a command in a container, by the ID that the engine gave it."""
+    with _lock:
+        _commands.append(number)
+
+
+def commands() -> set[str]:
+    """Return the IDs of the commands that this process has run in containers."""
+    with _lock:
+        return set(_commands)
 
 
 def made() -> list[OwnRequest]:

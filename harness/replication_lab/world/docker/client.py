@@ -19,6 +19,7 @@ FRAME = struct.Struct(">BxxxL")
 OUT, ERR = 1, 2
 # Requests that change a container or a network.
 CHANGES = re.compile(r"/(containers|networks)/([^/?]+)(?:/([a-z]+))?(?:\?|$)")
+RUN = "exec"
 CUT_OFF = "the connection ended before the command did"
 # What `docker compose` and other programs of Docker print if no engine answers.
 UNANSWERED = ("Cannot connect to the Docker daemon", "error during connect", "Is the docker daemon running")
@@ -93,6 +94,7 @@ class WholeOutput(Container):
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
+        requests_made.note_command(made)
         if detach:
             return CommandEnd(0, api.exec_start(made, detach=True))
         # A command may take as long as it needs.
@@ -153,7 +155,8 @@ class Api(docker.APIClient):
 
 def _noted(request: PreparedRequest) -> AbstractContextManager[None]:
     found = CHANGES.search(request.path_url)
-    if request.method == "GET" or found is None:
+    # A command has an ID of its own.
+    if request.method == "GET" or found is None or found[3] == RUN:
         return nullcontext()
     return requests_made.noted(found[3] or str(request.method).lower(), found[2])
 

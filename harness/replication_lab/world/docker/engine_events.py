@@ -26,10 +26,16 @@ CAUSES: dict[str, Set[str]] = {
     "connect": {"connect"},
     "disconnect": {"disconnect"},
     "delete": {"kill", "disconnect", "destroy"},
+    # A command that Docker's client runs for this process; those by the lab's own client have IDs.
+    "exec": {"exec"},
 }
 REPORTED = {act for acts in CAUSES.values() for act in acts}
+# How the engine reports that a command was started in a container; the command follows.
+RUN = "exec_start: "
 # A process that ends by itself is what a server did, and no interference.
 ENDED = "die"
+# How much of a command is told.
+SHOWN = 80
 # What the engine does on its own within some seconds: it connects a container that starts, and disconnects one that
 # ended.
 FOLLOWS = {"connect": "start", "disconnect": ENDED}
@@ -38,12 +44,20 @@ FOLLOWS_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class EngineEvent:
-    """An act of the engine on a container of a service, at a moment of the clock's timer."""
+    """An act of the engine on a container of a service, at a moment of the clock's timer.
+
+    `command` and `number` are those of a command that was started in it.
+    """
 
     at: float
     act: str
     container: str
     service: str
+    command: str = ""
+    number: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.service}: {f'command {self.command[:SHOWN]!r}' if self.command else self.act}"
 
 
 class EngineEvents:
@@ -72,15 +86,20 @@ class EngineEvents:
         container = about.get("container", "") if event.get("Type") == "network" else event["Actor"]["ID"]
         if about.get(labels.PROJECT) == self._project and labels.SERVICE in about:
             self._services.setdefault(container, about[labels.SERVICE])
-        if container in self._services:
-            heard = EngineEvent(clock.timer(), event.get("Action", ""), container, self._services[container])
+        act = event.get("Action", "")
+        command = act.removeprefix(RUN) if act.startswith(RUN) else ""
+        act = "exec" if command else act
+        if container in self._services and act in (*REPORTED, ENDED):
+            number = about.get("execID", "")
+            heard = EngineEvent(clock.timer(), act, container, self._services[container], command, number)
             self._heard.append(heard)
 
     def by_others(self) -> list[EngineEvent]:
         """Return the acts that no request of this process caused, nor the engine by itself, in their order."""
         requests, explained, others = requests_made.made(), set[tuple[int, str]](), list[EngineEvent]()
+        commands = requests_made.commands()
         for event in list(self._heard):
-            if event.act not in REPORTED:
+            if event.act == ENDED or event.number in commands:
                 continue
             cause = next(
                 (n for n, one in enumerate(requests) if _may_cause(one, event) and (n, event.act) not in explained),
