@@ -16,6 +16,7 @@ from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import engine_events
 from replication_lab.world.docker.engine_events import EngineEvents
 from replication_lab.world.mysql import own_settings
+from replication_lab.world.packets import netem, packet_loss
 from replication_lab.world.requests_made import SENDER
 
 NODE = "0123456789abcdef"
@@ -179,11 +180,35 @@ def test_health_checks_and_readings_from_another_terminal_are_expected(commands_
     ]
 
 
-def test_a_command_that_stays_is_the_labs_own_once(heard):
-    """Docker's client runs it, and tells no ID: one start of a command in that container is explained."""
-    assert heard("exec_start: guest resource states", requests=["exec"]) == []
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mariadb -uroot lab",
+        'env MYSQL_PWD= guest --terminal bash -c . /etc/lab/environment && exec "$@" bash mariadb -uroot lab',
+        f"bash -c {netem.STEPS}\nshow",
+        f"guest bash -c {netem.STEPS}\nshow",
+        f"bash -c {packet_loss.read_script()}",
+    ],
+)
+def test_commands_of_the_lab_from_another_process_are_expected(commands_told, command):
+    """`lab sql` opens a client; `lab toxic` and `lab watch` read what is done to packets."""
+    assert commands_told(("a1", command)) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mariadb -uroot -e STOP SLAVE", f"bash -c {netem.STEPS}\ndrop 1", f"x /bin/sh -c {CHECK}", "ls /var/lib/mysql"],
+)
+def test_other_commands_are_told_also_if_they_resemble_those(commands_told, command):
+    """`lab exec` runs any command, and what it does is not known."""
+    assert len(commands_told(("a1", command))) == 1
+
+
+def test_files_that_others_put_into_a_container_are_told(heard):
+    """As by `docker cp`."""
+    assert heard("extract-to-dir", requests=["archive"]) == []
     requests_made._made.clear()
-    assert heard("exec_start: a", "exec_start: b", requests=["exec"]) == ["exec"]
+    assert heard("extract-to-dir") == ["extract-to-dir"]
 
 
 def test_events_of_other_projects_are_not_counted(engine):

@@ -1,5 +1,6 @@
 """Was each act on a container made by this process? The engine reports each of them, and each command that is run."""
 
+import re
 from typing import Any
 
 from replication_lab.model.core.observation import Happened, Observation
@@ -7,8 +8,10 @@ from replication_lab.probes.node_resources import LOOKS
 from replication_lab.world import clock
 from replication_lab.world.docker.engine_events import EngineEvent, EngineEvents
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.packets import netem, packet_loss
 
-# What `lab watch`, `lab status` and `lab disk list` run from another terminal: it reads little, and changes nothing.
+# What `lab watch`, `lab status`, the live page and `lab disk list` run from another process: it reads little, and
+# changes nothing.
 READS = (
     "spindle stats",
     "spindle settings",
@@ -19,11 +22,24 @@ READS = (
     "guest resource states",
     "guest resource settings",
     "guest cluster status",
+    "guest cluster address",
     f"sh -c {LOOKS}",
     f"guest sh -c {LOOKS}",
+    f"bash -c {packet_loss.read_script()}",
+    "mariadb --skip-ssl --host",
     "printenv ",
-    "cat /proc/",
+    "cat ",
+    "silence",
 )
+EXPECTED = (
+    # It shows netem's effects; another call at the end of the same script changes them.
+    re.compile(rf"(guest )?bash -c {re.escape(netem.STEPS)}\nshow"),
+    # The client of `lab sql`. A client outside of the container could do the same.
+    re.compile(r"(env MYSQL_PWD= guest --terminal bash -c .* bash )?(mariadb|mysql) -u\S+( [^\s-]\S*)?"),
+    re.compile(r"sh -c command -v \S+ \|\| true"),
+)
+# How the engine runs a health check that is not a list of words, unless the image names another shell.
+IN_SHELL, SHELL = "CMD-SHELL", ["/bin/sh", "-c"]
 
 
 class ContainerWitness:
@@ -52,10 +68,12 @@ class ContainerWitness:
         )
 
     def _is_expected(self, event: EngineEvent) -> bool:
-        """Return whether a command is the health check of its container, or only reads."""
-        check = self._checks.get(event.service)
-        return bool(event.command) and (
-            event.command.startswith(READS) or (check is not None and event.command.endswith(check))
+        """Return whether a command is the health check of its container, only reads, or is the client of `lab sql`."""
+        command = event.command
+        return bool(command) and (
+            command == self._checks.get(event.service)
+            or command.startswith(READS)
+            or any(one.fullmatch(command) for one in EXPECTED)
         )
 
     def close(self) -> None:
@@ -66,7 +84,9 @@ def _restarts(attributes: dict[str, Any]) -> bool:
     return attributes["HostConfig"].get("RestartPolicy", {}).get("Name", "") not in ("", "no")
 
 
-def _health_check(attributes: dict[str, Any]) -> str | None:
-    """Return the command by which the engine checks a container's health; a shell's name may come before it."""
-    _, *words = (attributes["Config"].get("Healthcheck") or {}).get("Test") or ["NONE"]
-    return " ".join(words) if words else None
+def _health_check(attributes: dict[str, Any]) -> str:
+    """Return the command by which the engine checks a container's health, as it reports it; empty if it checks none."""
+    settings = attributes["Config"]
+    how, *words = (settings.get("Healthcheck") or {}).get("Test") or ["NONE"]
+    shell = (settings.get("Shell") or SHELL) if how == IN_SHELL else []
+    return " ".join([*shell, *words])

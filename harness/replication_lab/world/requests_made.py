@@ -41,18 +41,12 @@ _commands: deque[str] = deque(maxlen=REMEMBERED)
 _lock = threading.Lock()
 
 
-def begun(kind: str, what: str) -> OwnRequest:
-    """Remember a request of this process, which goes on."""
-    request = OwnRequest(kind, what, clock.timer())
-    with _lock:
-        _made.append(request)
-    return request
-
-
 @contextmanager
 def noted(kind: str, what: str) -> Iterator[None]:
     """Remember the block as a request of this process."""
-    request = begun(kind, what)
+    request = OwnRequest(kind, what, clock.timer())
+    with _lock:
+        _made.append(request)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ import weakref
 from typing import IO
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, requests_made
+from replication_lab.world import clock
 from replication_lab.world.docker.service import Service
 
 ANSWER_SECONDS = 2.5
@@ -23,7 +23,6 @@ class Conversation:
 
     def __init__(self, service: Service, *command: str):
         self._name = service.name
-        self._started = requests_made.begun("exec", str(service.container.id))
         self._process = subprocess.Popen(
             ["docker", "exec", "-i", str(service.container.id), *command],
             stdin=subprocess.PIPE,
@@ -64,7 +63,6 @@ class Conversation:
             if not chunk:
                 raise EOFError
             self._received += chunk
-        self._started.ended = min(self._started.ended, clock.timer())
         found, _, self._received = self._received.partition(END)
         return found.decode(errors="replace")
 

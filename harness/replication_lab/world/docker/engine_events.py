@@ -26,12 +26,13 @@ CAUSES: dict[str, Set[str]] = {
     "connect": {"connect"},
     "disconnect": {"disconnect"},
     "delete": {"kill", "disconnect", "destroy"},
-    # A command that Docker's client runs for this process; those by the lab's own client have IDs.
-    "exec": {"exec"},
+    # Files that are put into a container.
+    "archive": {"extract-to-dir"},
 }
-REPORTED = {act for acts in CAUSES.values() for act in acts}
 # How the engine reports that a command was started in a container; the command follows.
 RUN = "exec_start: "
+COMMAND = "command"
+REPORTED = {COMMAND, *(act for acts in CAUSES.values() for act in acts)}
 # A process that ends by itself is what a server did, and no interference.
 ENDED = "die"
 # How much of a command is told.
@@ -57,7 +58,7 @@ class EngineEvent:
     number: str = ""
 
     def __str__(self) -> str:
-        return f"{self.service}: {f'command {self.command[:SHOWN]!r}' if self.command else self.act}"
+        return f"{self.service}: {self.act}" + (f" {self.command[:SHOWN]!r}" if self.command else "")
 
 
 class EngineEvents:
@@ -88,7 +89,7 @@ class EngineEvents:
             self._services.setdefault(container, about[labels.SERVICE])
         act = event.get("Action", "")
         command = act.removeprefix(RUN) if act.startswith(RUN) else ""
-        act = "exec" if command else act
+        act = COMMAND if command else act
         if container in self._services and act in (*REPORTED, ENDED):
             number = about.get("execID", "")
             heard = EngineEvent(clock.timer(), act, container, self._services[container], command, number)
