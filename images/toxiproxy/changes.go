@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// The toxics of this image that its authors' has not.
+var own = []string{"exact_latency", "link_bandwidth"}
+
 // The most changes that are kept. Their number goes on.
 const kept = 10000
 
@@ -20,7 +23,7 @@ type change struct {
 }
 
 // Changes lists every change, so that nobody can take a toxic off and put it back unseen: GET /changes?since=N returns
-// those after the first N, with the number of all, the time now, and when this process began.
+// those after the first N, with the number of all, the time now, when this process began, and the toxics of this image.
 type changes struct {
 	mutex sync.Mutex
 	began time.Time
@@ -62,5 +65,6 @@ func (c *changes) show(w http.ResponseWriter, r *http.Request) {
 		"now":     time.Since(c.began).Seconds(),
 		"count":   c.count,
 		"changes": append([]change{}, c.last[after:]...),
+		"toxics":  own,
 	})
 }

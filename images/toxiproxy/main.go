@@ -1,4 +1,4 @@
-// Toxiproxy's server with one more toxic, link_bandwidth, and a list of all changes. The options are those of its authors' server that the lab uses.
+// Toxiproxy's server with two more toxics, link_bandwidth and exact_latency, and a list of all changes. The options are those of its authors' server that the lab uses.
 package main
 
 import (

@@ -40,6 +40,8 @@ class FakeLink:
 
     def __init__(self, name: str, dice: Random | None = None, answers: Any = None):
         self.name, self.refused, self._dice = name, set(), dice or Random(1)
+        # As of a Toxiproxy that is not the lab's own.
+        self.latency_step_ms: float = 1
         self._bodies: dict[str, ToxicBody] = {}
         self._enabled = True
         self.answers = answers
@@ -56,7 +58,7 @@ class FakeLink:
     def toxics(self) -> list[ToxicBody]:
         return list(self._bodies.values())
 
-    def latency_ms(self) -> int:
+    def latency_ms(self) -> float:
         return sum(body.attributes["latency"] for body in self._bodies.values() if body.type == "latency")
 
     def add(self, body: ToxicBody) -> None:

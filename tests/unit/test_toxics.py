@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from replication_lab.faults.toxic_calibration import ADDED_MS, calibrated, calibrated_and_measured, clear, put
+from replication_lab.faults.toxic_calibration import WHOLE, calibrated, calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.world import catalogue
@@ -211,13 +211,36 @@ def test_a_short_way_is_never_corrected_to_less(name):
     assert calibrated(link, asked, FakeRoundTrip(link)) is asked
 
 
+@pytest.mark.parametrize("over", [0.1, 0.35, 0.9])
+@pytest.mark.parametrize("asked_ms", [1, 2, 5, 10, 20, 40, 85, 300])
+def test_exact_timers_realise_a_latency_within_a_twentieth_or_a_fifth_of_a_millisecond(asked_ms, over):
+    """What the link and the proxy add is taken off, from a millisecond on; half of the latency always stays."""
+    link, asked = AdjustedLink("link"), catalogue.toxic(f"{asked_ms}ms")
+    link.over, link.latency_step_ms = over, 0.001
+    found = calibrated(link, asked, FakeRoundTrip(link))
+
+    assert found.round_trip_ms >= asked_ms / 2
+    least = asked_ms / 2 + over
+    assert abs(link.round_trip_ms() - max(asked_ms, least)) <= max(0.2, 0.05 * asked_ms)
+
+
+def test_a_moment_of_a_busy_machine_hardly_shortens_an_exact_latency():
+    """The shortest round trip tells what the proxy adds; a median that is twice as long tells of the machine."""
+    link, asked = AdjustedLink("link"), catalogue.toxic("10ms")
+    link.over, link.latency_step_ms = 0.3, 0.001
+    probe = FakeRoundTrip(link)
+    probe.pings = lambda count=5: [link.round_trip_ms(), *[link.round_trip_ms() + 10] * 4]
+
+    assert calibrated(link, asked, probe).round_trip_ms >= 9
+
+
 def test_a_busy_machine_shortens_a_toxic_by_no_more_than_its_link_and_proxy_add(latency):
     """Ten milliseconds too many are the machine's, and would be missing as soon as it is quiet again."""
     link = AdjustedLink("link")
     link.over = 10.0
     result = calibrated(link, latency(42, 43), FakeRoundTrip(link))
 
-    assert result.round_trip_ms == 85 - ADDED_MS
+    assert result.round_trip_ms == 85 - WHOLE.added
 
 
 @pytest.mark.parametrize(("trips", "proved"), [([85, 95, 97], True), ([92, 95, 97], False), ([78, 85, 97], False)])

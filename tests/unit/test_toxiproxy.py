@@ -39,9 +39,13 @@ class Api(BaseAdapter):
 
     def send(self, request, **_options):
         name = f"{request.method} {request.path_url}"
-        self.sent.append((name, json.loads(request.body) if request.body else None))
         self.headers = request.headers
-        status, text = self.answers.get(name, (204, ""))
+        if request.path_url.startswith("/changes"):
+            # Another's image has no such list.
+            status, text = self.answers.get(name, (404, "404 page not found"))
+        else:
+            self.sent.append((name, json.loads(request.body) if request.body else None))
+            status, text = self.answers.get(name, (204, ""))
         answer = requests.Response()
         answer.status_code, answer.raw, answer.url = status, io.BytesIO(text.encode()), request.url
         return answer
@@ -65,6 +69,32 @@ def linked(monkeypatch):
         return link, api
 
     return make
+
+
+OWN = (200, json.dumps({"began": 1, "now": 2.5, "count": 0, "changes": [], "toxics": ["exact_latency"]}))
+
+
+def test_the_labs_own_image_delays_by_microseconds(linked):
+    """Milliseconds go in and come out, in the direction and under the name that they were given."""
+    exact = {"latency_us": 42_125, "jitter_us": 2000}
+    there = {**msgspec.to_builtins(BODY), "type": "exact_latency", "attributes": exact}
+    link, api = linked({"GET /changes?since=2147483648": OWN, "GET /proxies/a/toxics": (200, json.dumps([there]))})
+    body = msgspec.structs.replace(BODY, attributes={"latency": 42.125, "jitter": 2})
+    link.add(body)
+
+    assert api.sent[-1] == ("POST /proxies/a/toxics", there)
+    assert link.toxics() == [body] and repr(link.toxics()[0].attributes["jitter"]) == "2"
+    assert (link.latency_ms(), link.latency_step_ms) == (42.125, 0.001)
+
+
+@pytest.mark.parametrize("answer", [(404, "not found"), (200, '{"began": 1, "now": 2, "count": 0, "changes": []}')])
+def test_another_toxiproxy_or_an_older_one_delays_by_whole_milliseconds(linked, answer):
+    """It would refuse the toxic, and fractions."""
+    link, api = linked({"GET /changes?since=2147483648": answer})
+    link.add(msgspec.structs.replace(BODY, attributes={"latency": 42.6}))
+
+    assert api.sent[-1][1]["type"] == "latency"
+    assert (api.sent[-1][1]["attributes"], link.latency_step_ms) == ({"latency": 43}, 1)
 
 
 def test_a_toxic_is_sent_as_the_body_of_the_api(linked):

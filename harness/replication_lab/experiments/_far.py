@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.faults.toxic_calibration import SHORT_MS
+from replication_lab.faults.toxic_calibration import WHOLE
 from replication_lab.faults.toxic_watch import PROXY_MS
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world import catalogue
@@ -29,7 +29,7 @@ class Far:
     @property
     def near_ms(self) -> float:
         """By how much the realised round trip may differ: a short one is not corrected to the millisecond."""
-        return 1.0 if self.ms > SHORT_MS else PROXY_MS
+        return 1.0 if self.ms > WHOLE.short else PROXY_MS
 
     def lasting(self, seconds: float) -> float:
         """Return for how long to load: as published, or longer where each client commits less often than that."""

@@ -95,7 +95,7 @@ def _waits_a_round_trip(case: Case) -> bool:
     return case.state.replication == "semisync" and _round_trip_ms(case) > 0
 
 
-def _round_trip_ms(case: Case) -> int:
+def _round_trip_ms(case: Case) -> float:
     return case.toxics[LINK].round_trip_ms if LINK in case.toxics else 0
 
 

@@ -1,30 +1,54 @@
 """A toxic on a link: all of its bodies are added, calibrated until the link is as requested, and removed together."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.toxic import Toxic, ToxicBody
+from replication_lab.model.lab.toxic import LATENCY, Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.packets.link import RunningLink
 
-# Round trips up to this are not calibrated. An idle proxy's timers are a fifth of such a round trip, and add less under
-# load. A corrected link would then be too fast, and one of a millisecond would have no delay at all.
-SHORT_MS = 10
-# The most by which the median of a link's round trips exceeds the shortest on a quiet machine.
-QUEUED_MS = 2.0
-# What the proxy's timers usually add. A toxic that is this much shorter from the start mostly needs no correction.
-USUAL_MS = 2
-# The most that the proxy's timers add to a toxic's latency, besides the bare link; the rest comes from a busy machine.
-ADDED_MS = 3.0
+
+@dataclass(frozen=True)
+class Timers:
+    """What the timers of a Toxiproxy do to round trips, in ms."""
+
+    # The difference between two latencies that can be set.
+    step: float
+    # Round trips up to this are not calibrated.
+    short: float
+    # What they usually add, without the bare link. A toxic that is this much shorter mostly needs no correction.
+    usual: float
+    # The most that they add, besides the bare link; the rest comes from a busy machine.
+    added: float
+    # By how much the median of round trips exceeds the shortest on a quiet machine, and the same as a share of them.
+    queued: float
+    queued_share: float
+    # A round trip that is this near, or this near as a share, is not corrected.
+    near: float
+    near_share: float
+
+
+# Toxiproxy's own, in whole milliseconds, which an idle program keeps up to a millisecond too late in each direction.
+# They are a fifth of a short round trip, and add less under load: a corrected link would be too fast, and one of a
+# millisecond would have no delay at all.
+WHOLE = Timers(1, short=10, usual=2, added=3.0, queued=2.0, queued_share=0, near=0.5, near_share=0)
+# The kernel's, in the lab's own image.
+EXACT = Timers(0.001, short=0, usual=0.2, added=1.0, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01)
+# A correction never takes more than this share of the latency: what an idle link adds may be gone under load.
+MOST_SHARE = 0.5
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
 # A rate is measured with this many KB, or for this many seconds if that is shorter.
 RATE_KB, RATE_SECONDS = 8_000, 4
 # More than any link carries. It stands for the rate of an answer that came sooner than its round trip.
 FASTEST_KBPS = 10_000_000
+
+
+def timers_of(link: RunningLink) -> Timers:
+    return EXACT if link.latency_step_ms < 1 else WHOLE
 
 
 def put(link: RunningLink, toxic: Toxic) -> None:
@@ -73,8 +97,8 @@ def clear(link: RunningLink) -> None:
 def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     """Correct the toxic by the proxy's errors, so that the link's round trip and rate are as requested.
 
-    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. The real rate of a connection is lower
-    than requested, because Toxiproxy sleeps slightly too long after each 32 KB. The returned toxic is on the link.
+    The link itself takes time, and the proxy's timers add some. The real rate of a connection is lower than requested,
+    because Toxiproxy sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
     return calibrated_and_measured(link, asked, probe)[0]
 
@@ -93,11 +117,14 @@ def calibrated_and_measured(link: RunningLink, asked: Toxic, probe: RoundTrip) -
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxic, list[float]]:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
-    toxic = corrected_by(asked, asked, asked.round_trip_ms + USUAL_MS, bare)
+    timers = timers_of(link)
+    # Without the timers of whole milliseconds a link adds to a toxic what it takes without one.
+    usual = timers.usual + (0 if timers is WHOLE else bare)
+    toxic = corrected_by(asked, asked, asked.round_trip_ms + usual, bare, timers)
     _add(link, toxic)
     for _ in range(CORRECTIONS):
         trips = _pings(asked, probe)
-        corrected = _corrected(toxic, asked, probe, trips, bare)
+        corrected = _corrected(toxic, asked, probe, trips, bare, timers)
         if corrected is toxic:
             return toxic, trips
         _change(link, toxic, corrected)
@@ -124,12 +151,14 @@ def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:
     )
 
 
-def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, trips: list[float], bare_ms: float) -> Toxic:
+def _corrected(
+    toxic: Toxic, asked: Toxic, probe: RoundTrip, trips: list[float], bare_ms: float, timers: Timers
+) -> Toxic:
     """Return a toxic that brings the link closer to the request; the same one if it is close."""
     if asked.silences or asked.resets:
         return toxic
     if trips:
-        corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
+        corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips), timers), bare_ms, timers)
         if corrected is not toxic:
             return corrected
     # The rate of a link is exact. While other connections use it, the share of one shows nothing.
@@ -139,34 +168,36 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, trips: list[float],
     return toxic
 
 
-def rate_of(probe: RoundTrip, asked_kbps: int, round_trip_ms: int = 0) -> float:
+def rate_of(probe: RoundTrip, asked_kbps: int, round_trip_ms: float = 0) -> float:
     """Return the measured KB/s of a link that should carry `asked_kbps`, without the time of the toxic's round trip."""
     kilobytes = min(RATE_KB, asked_kbps * RATE_SECONDS)
     seconds = kilobytes / probe.kilobytes_per_second(kilobytes)
     return kilobytes / max(seconds - round_trip_ms / 1000, kilobytes / FASTEST_KBPS)
 
 
-def undisturbed(shortest_ms: float, typical_ms: float) -> float:
+def undisturbed(shortest_ms: float, typical_ms: float, timers: Timers) -> float:
     """Return the typical round trip as it would be on a quiet machine.
 
     A short lack of CPU lengthens most round trips, but not the shortest. A toxic corrected for it would be too short as
     soon as the machine is quiet again.
     """
-    return min(typical_ms, shortest_ms + QUEUED_MS)
+    return min(typical_ms, shortest_ms + max(timers.queued, timers.queued_share * shortest_ms))
 
 
-def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float) -> Toxic:
+def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float, timers: Timers) -> Toxic:
     """Return the toxic with its latency corrected by the measured round trip; the same toxic if it is close enough.
 
     It is shortened at most by the link's own round trip, `bare_ms`, plus the delay of the proxy's timers. Correcting
     the delay of a busy machine would make the link too fast as soon as the machine is quiet again. Both directions are
     corrected: members of a group ask and answer each other on two links, so the same direction of both counts.
     """
-    most = int(toxic.round_trip_ms - asked.round_trip_ms + bare_ms + ADDED_MS)
-    over = min(round(found_ms - asked.round_trip_ms), most)
-    if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
+    if asked.round_trip_ms <= timers.short or asked.jitter_ms:
         return toxic
-    return _with_round_trip(toxic, asked, max(0, toxic.round_trip_ms - over))
+    least = asked.round_trip_ms - min(bare_ms + timers.added, MOST_SHARE * asked.round_trip_ms)
+    trip_ms = max(toxic.round_trip_ms - (found_ms - asked.round_trip_ms), least)
+    if abs(trip_ms - toxic.round_trip_ms) <= max(timers.near, timers.near_share * asked.round_trip_ms):
+        return toxic
+    return _with_round_trip(toxic, asked, trip_ms, timers.step)
 
 
 def _widened(toxic: Toxic, share: float) -> Toxic:
@@ -180,16 +211,16 @@ def _widened(toxic: Toxic, share: float) -> Toxic:
     )
 
 
-def _with_round_trip(toxic: Toxic, asked: Toxic, trip_ms: int) -> Toxic:
+def _with_round_trip(toxic: Toxic, asked: Toxic, trip_ms: float, step_ms: float) -> Toxic:
     """Return the toxic with latencies that add up to `trip_ms`, in the proportion that was asked for."""
-    bodies, given, counted = list(toxic.bodies), 0, 0
+    bodies, steps, given, counted = list(toxic.bodies), round(trip_ms / step_ms), 0, 0.0
     for place, wanted in enumerate(asked.bodies):
-        if wanted.type == "latency":
-            counted += int(wanted.attributes["latency"])
-            until = round(trip_ms * counted / asked.round_trip_ms)
-            bodies[place], given = replace_attributes(bodies[place], latency=until - given), until
+        if wanted.type == LATENCY:
+            counted += wanted.attributes["latency"]
+            until = round(steps * counted / asked.round_trip_ms)
+            bodies[place], given = replace_attributes(bodies[place], latency=round((until - given) * step_ms, 3)), until
     return replace(toxic, bodies=tuple(bodies))
 
 
-def replace_attributes(body: ToxicBody, **attributes: int) -> ToxicBody:
+def replace_attributes(body: ToxicBody, **attributes: float) -> ToxicBody:
     return msgspec.structs.replace(body, attributes={**body.attributes, **attributes})

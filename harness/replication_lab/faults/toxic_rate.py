@@ -33,7 +33,7 @@ def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
     return found, ok
 
 
-def _sum_of_rates(probe: RoundTrip, body: ToxicBody, asked: int, round_trip_ms: int) -> float:
+def _sum_of_rates(probe: RoundTrip, body: ToxicBody, asked: int, round_trip_ms: float) -> float:
     rate = 0.0
     for _ in range(TRIES):
         rate = max(rate, probe.sum_of_rates(body, round_trip_ms))

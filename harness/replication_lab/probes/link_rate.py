@@ -17,7 +17,7 @@ ANSWER_SECONDS = 30
 SHORTEST_SECONDS = 0.001
 
 
-def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: int = 0) -> float:
+def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: float = 0) -> float:
     """Return the KB/s of several connections that send all the time, plus those of other connections of the link.
 
     The bytes of other connections are read from Toxiproxy's counter for this rate. If the measuring connections

@@ -88,7 +88,7 @@ class RoundTrip:
             long_answer(self._connection, kilobytes * 1000)
         return kilobytes / (clock.timer() - began)
 
-    def sum_of_rates(self, body: ToxicBody, round_trip_ms: int) -> float:
+    def sum_of_rates(self, body: ToxicBody, round_trip_ms: float) -> float:
         """Return the KB/s of all connections of the link together, in the direction of a rate on it."""
         return sum_of_rates(self.link, body, round_trip_ms)
 

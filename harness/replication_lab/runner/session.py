@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from replication_lab import replication
-from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
+from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, timers_of, undisturbed
 from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks, start_options
 from replication_lab.model.core.errors import LabError, TooSlow
@@ -74,9 +74,9 @@ class Calibration:
         for fault in faults:
             asked = toxics[fault.link]
             if fault.unit == "ms" and fault.seen and fault.during:
-                key = (lab.name, fault.link, fault.toxic)
-                typical = undisturbed(fault.during.min, fault.during.p50)
-                self._found[key] = corrected_by(self._found[key], asked, typical, fault.before or 0.0)
+                key, timers = (lab.name, fault.link, fault.toxic), timers_of(lab.link(fault.link))
+                typical = undisturbed(fault.during.min, fault.during.p50, timers)
+                self._found[key] = corrected_by(self._found[key], asked, typical, fault.before or 0.0, timers)
 
 
 @dataclass

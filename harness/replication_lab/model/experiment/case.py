@@ -33,6 +33,6 @@ class Case:
     links: str | Mapping[str, str] = ""
 
     @property
-    def added_ms(self) -> int:
+    def added_ms(self) -> float:
         """The shortest round trip in ms that the toxics add to a link; 0 without toxics."""
         return min((toxic.shortest_trip_ms for toxic in self.toxics.values()), default=0)

@@ -9,6 +9,9 @@ from replication_lab.model.core.errors import LabError, unknown_name
 
 # The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
 LINK_RATE = "link_bandwidth"
+# A delay in whole milliseconds. Where Toxiproxy has EXACT_LATENCY, which counts microseconds, that takes its place.
+LATENCY = "latency"
+EXACT_LATENCY = "exact_latency"
 # A share of the packets that the kernel loses, sends twice, or delays until others have overtaken them; no toxics of
 # Toxiproxy. What each is called in a condition.
 PACKET_LOSS, PACKET_DUPLICATE, PACKET_REORDER = "packet_loss", "packet_duplicate", "packet_reorder"
@@ -58,22 +61,22 @@ class Toxic:
     about: str
     bodies: tuple[ToxicBody, ...]
 
-    def sum_of(self, kind: str, attribute: str) -> int:
-        """Return the attribute's sum over both streams: latencies of the two directions make the round trip, in ms."""
-        return sum(int(body.attributes.get(attribute, 0)) for body in self.bodies if body.type == kind)
+    def _sum_of(self, attribute: str) -> float:
+        """Return the sum over both streams: latencies of the two directions make the round trip, in ms."""
+        return sum(body.attributes.get(attribute, 0) for body in self.bodies if body.type == LATENCY)
 
     @property
-    def round_trip_ms(self) -> int:
-        """The delay that the toxic adds to a round trip across its link, in milliseconds."""
-        return self.sum_of("latency", "latency")
+    def round_trip_ms(self) -> float:
+        """The delay that the toxic adds to a round trip across its link, in milliseconds; whole as it is asked for."""
+        return self._sum_of("latency")
 
     @property
-    def jitter_ms(self) -> int:
+    def jitter_ms(self) -> float:
         """The most by which one round trip may differ from `round_trip_ms`, in milliseconds."""
-        return self.sum_of("latency", "jitter")
+        return self._sum_of("jitter")
 
     @property
-    def shortest_trip_ms(self) -> int:
+    def shortest_trip_ms(self) -> float:
         """The minimum that the toxic adds to a round trip: a commit that waits for one cannot take less."""
         return max(0, self.round_trip_ms - self.jitter_ms)
 

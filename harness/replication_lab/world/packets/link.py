@@ -8,7 +8,7 @@ import msgspec
 
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import BACK, Link
-from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.echo import Echo
@@ -64,10 +64,15 @@ class RunningLink:
         found = {toxic.name: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
         return [*map(_without_line, found.values()), *self.of_packets()]
 
-    def latency_ms(self) -> int:
+    def latency_ms(self) -> float:
         """Return what Toxiproxy adds to a round trip: the sum of both directions, in ms."""
         found = self._toxics_of(self.model.proxies[0])
-        return sum(int(toxic.attributes["latency"]) for toxic in found if toxic.type == "latency")
+        return sum(toxic.attributes["latency"] for toxic in found if toxic.type == LATENCY)
+
+    @property
+    def latency_step_ms(self) -> float:
+        """The difference between two latencies that its Toxiproxy can make, in ms."""
+        return self.toxiproxy.latency_step_ms
 
     def _toxics_of(self, proxy: str) -> list[ToxicBody]:
         """Return the toxics of a port, each in the direction of the link."""
