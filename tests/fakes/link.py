@@ -42,6 +42,8 @@ class FakeLink:
         self.name, self.refused, self._dice = name, set(), dice or Random(1)
         # As of a Toxiproxy that is not the lab's own.
         self.latency_step_ms: float = 1
+        # What a busy machine adds to each round trip.
+        self.busy_ms = 0.0
         self._bodies: dict[str, ToxicBody] = {}
         self._enabled = True
         self.answers = answers
@@ -99,7 +101,7 @@ class FakeLink:
             asked += body.attributes.get("latency", 0)
             jitter += body.attributes.get("jitter", 0)
         asked += self._dice.uniform(-jitter, jitter) if jitter else 0
-        return (BARE + PROXY + asked + (OVER if asked else 0)) * varied(self._dice)
+        return (BARE + PROXY + asked + (OVER if asked else 0) + self.busy_ms) * varied(self._dice)
 
     def kilobytes_per_second(self) -> float:
         """Return what one connection carries alone."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from replication_lab.model.core.errors import LabError, TooSlow
-from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.fakes.lab import FakeLab
@@ -77,14 +76,13 @@ def be_too_slow(_lab: FakeLab, _load: int = 0) -> None:
 def lengthen_links(lab: FakeLab, _load: int = 0) -> None:
     """Make each round trip 40 ms longer, as a machine that is busy for a moment does."""
     for link in lab.topology.links:
-        lab.link(link.name).add(ToxicBody("busy", "latency", "downstream", {"latency": 40, "jitter": 0}))
+        lab.link(link.name).busy_ms = 40.0
 
 
 def shorten_links(lab: FakeLab, _load: int = 0) -> None:
     """End what `lengthen_links` did."""
     for link in lab.topology.links:
-        if "busy" in {body.name for body in lab.link(link.name).toxics()}:
-            lab.link(link.name).remove("busy")
+        lab.link(link.name).busy_ms = 0.0
 
 
 def interrupt(_lab: FakeLab, _load: int = 0) -> None:

@@ -321,4 +321,4 @@ def test_a_load_is_doubted_where_the_jitter_was_missing(acts, seen):
         pass
 
     assert acting.fault().seen is seen
-    assert seen or "± 16 ms, but round trips were 41." in acting.fault().why
+    assert seen or "but with a jitter of 16 ms round trips were 41." in acting.fault().why

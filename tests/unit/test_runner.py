@@ -219,7 +219,7 @@ def test_no_load_has_the_seed_of_another(ran):
         (troubles.switch_semisync_off, "semi-sync acknowledged every commit"),
         (
             troubles.take_toxics_off,
-            "fault not seen: requested 85 ms on source-replica, but the shortest round trip during the load was 0.",
+            "fault not seen: requested 85 ms on source-replica, but for ",
         ),
         (troubles.fail_load, "`sysbench` in load ended with status 1"),
         (troubles.diverge, "replica differs from source in lab.foo"),

@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from replication_lab import replication
 from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, NodeView
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.server_name import VENDORS
 from replication_lab.model.lab.succession import TakenBack, TakenOver
@@ -230,7 +231,7 @@ def _use(link: LinkView) -> str:
 def _trip(link: LinkView) -> str:
     if not link.enabled:
         return "[red]cut[/]"
-    return "no reply" if link.round_trip_ms is None else f"round trip {link.round_trip_ms:.1f} ms"
+    return "no reply" if link.round_trip_ms is None else f"round trip {three_digits(link.round_trip_ms)} ms"
 
 
 def engines(out: Console, known: Iterable[EngineView]) -> None:

@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from typing import TypeVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import at_once, clock
@@ -76,8 +77,8 @@ class OnLinks:
             found = None
         return Proof(
             what=f"{name} is as it was before the fault",
-            expected=f"round trip about {before:.1f} ms",
-            found="no answer" if found is None else f"{found:.1f} ms",
+            expected=f"round trip about {three_digits(before)} ms",
+            found="no answer" if found is None else f"{three_digits(found)} ms",
             ok=found is not None and abs(found - before) <= near,
         )
 

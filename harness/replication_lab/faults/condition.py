@@ -8,6 +8,7 @@ from replication_lab.faults.packet_watch import said_of_packets
 from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.faults.toxic_watch import SILENCE_SECONDS, realised
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import LINKS, Setting
 from replication_lab.model.lab.toxic import Toxic
@@ -98,7 +99,7 @@ def _expected(asked: Toxic) -> str:
     if asked.silences or asked.resets:
         return "no answer across it"
     parts = [
-        *([f"a round trip of {asked.round_trip_ms} ms"] if asked.round_trip_ms else []),
+        *([f"a round trip of {three_digits(asked.round_trip_ms)} ms"] if asked.round_trip_ms else []),
         *([f"{asked.rate_kbps} KB/s"] if asked.rate_kbps else []),
         *([said_of_packets(asked)] if asked.of_packets else []),
     ]

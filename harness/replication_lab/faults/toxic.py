@@ -7,8 +7,9 @@ from replication_lab.faults._replaced import ReplacedToxics
 from replication_lab.faults.fault import fault
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
-from replication_lab.faults.toxic_watch import JITTER_PINGS, SILENCE_SECONDS, varies_enough
+from replication_lab.faults.toxic_watch import JITTER_PINGS, SILENCE_SECONDS, said_of_trips, varies_enough
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import LINKS, Setting
 from replication_lab.model.lab.toxic import PACKET_KINDS
@@ -90,10 +91,11 @@ class AddToxic(ReplacedToxics):
         jitter = self.toxic.jitter_ms
         least = self.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - jitter
         there, trips = self._is_there(name), self.probes[name].pings(JITTER_PINGS if jitter else TRIPS)
-        said = f"{min(trips):.1f} to {max(trips):.1f} ms, median {median(trips):.1f} ms" if trips else "no answer"
+        said = said_of_trips(trips) if trips else "no answer"
         return Proof(
             what=f"{name} also has the toxic {self.toxic.name}",
-            expected=f"a round trip of at least {least:.1f} ms" + (f", and a jitter of {jitter} ms" if jitter else ""),
+            expected=f"a round trip of at least {three_digits(least)} ms"
+            + (f", and a jitter of {three_digits(jitter)} ms" if jitter else ""),
             found=said if there else "the toxic was removed from one of its ports",
             ok=there and bool(trips) and self.toxic.round_trip_ms > 0 and self._delays(trips, least),
         )

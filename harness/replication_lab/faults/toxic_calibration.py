@@ -7,8 +7,10 @@ from statistics import median
 import msgspec
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.lab.toxic import LATENCY, Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.probes.waited import LINK_MS
 from replication_lab.world.packets.link import RunningLink
 
 
@@ -30,14 +32,18 @@ class Timers:
     # A round trip that is this near, or this near as a share, is not corrected.
     near: float
     near_share: float
+    # By how much a round trip under load may be shorter than an idle link's: what timers and link add may be gone then.
+    shorter: float
 
 
 # Toxiproxy's own, in whole milliseconds, which an idle program keeps up to a millisecond too late in each direction.
 # They are a fifth of a short round trip, and add less under load: a corrected link would be too fast, and one of a
 # millisecond would have no delay at all.
-WHOLE = Timers(1, short=10, usual=2, added=3.0, queued=2.0, queued_share=0, near=0.5, near_share=0)
+WHOLE = Timers(1, short=10, usual=2, added=3.0, queued=2.0, queued_share=0, near=0.5, near_share=0, shorter=2.0)
 # The kernel's, in the lab's own image.
-EXACT = Timers(0.001, short=0, usual=0.2, added=1.0, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01)
+EXACT = Timers(
+    0.001, short=0, usual=0.2, added=1.0, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01, shorter=LINK_MS
+)
 # A correction never takes more than this share of the latency: what an idle link adds may be gone under load.
 MOST_SHARE = 0.5
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
@@ -146,9 +152,8 @@ def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:
         return []
     if trips := probe.pings(PINGS):
         return trips
-    raise LabError(
-        f"link {probe.link.name} does not answer", f"a round trip of {asked.round_trip_ms} ms", "./lab status"
-    )
+    expected = f"a round trip of {three_digits(asked.round_trip_ms)} ms"
+    raise LabError(f"link {probe.link.name} does not answer", expected, "./lab status")
 
 
 def _corrected(

@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from replication_lab.faults.packet_watch import PacketWatch, realised_packets
+from replication_lab.faults.toxic_calibration import timers_of
 from replication_lab.faults.toxic_rate import realised_rate
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.measurement import SeenToxic
-from replication_lab.probes.round_trip import RoundTrip, spread
+from replication_lab.probes.round_trip import PAUSE_SECONDS, RoundTrip, spread
 from replication_lab.world.packets.link import RunningLink
 
-# A link counts as slowed when its round trip is within a tenth of the requested one; the proxy itself costs < 3 ms.
-SHARE, PROXY_MS = 0.10, 3.0
-# A single round trip may be shorter than the calibrated median by this much, because of the proxy's timers. Under load
-# a few are shorter still; without the toxic none would be nearly as long.
-TIMERS_MS = 2.0
-SHORT_SHARE, LEAST_SHARE = 0.05, 0.75
+# The proxy itself costs less than this.
+PROXY_MS = 3.0
+# During a load the round trip is as requested while it is not shorter by more than this share, or by what its timers
+# may add to an idle link and not to a busy one; never by as much as a toxic without effect would be.
+SHARE = 0.10
+# It may be shorter for this share of the load, and for this long without interruption: a single one proves nothing.
+SHORT_SHARE, SHORT_SECONDS = 0.05, 1.0
 SILENCE_SECONDS = 0.5
 # On a link with a rate, connections take turns by pieces of this time, but never smaller than this size
 # (images/toxiproxy/link_bandwidth.go).
@@ -30,6 +33,14 @@ JITTER_PINGS, JITTER_SHARE = 20, 0.5
 def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
     """Return whether round trips vary as with a jitter; with a constant delay they do not."""
     return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
+
+
+def said_of_trips(trips: Sequence[float]) -> str:
+    return f"{_from_to(trips)}, median {three_digits(median(trips))} ms"
+
+
+def _from_to(trips: Sequence[float]) -> str:
+    return f"{three_digits(min(trips))} to {three_digits(max(trips))} ms"
 
 
 def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0, measured: Sequence[float] = ()) -> tuple[str, bool]:
@@ -51,7 +62,7 @@ def _realised_streams(  # noqa: PLR0911 - one for each kind
 ) -> tuple[str, bool]:
     if toxic.silences:
         try:
-            return f"an answer came after {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
+            return f"an answer came after {three_digits(probe.answer_within(SILENCE_SECONDS))} ms", False
         except TimeoutError:
             return f"no answer within {SILENCE_SECONDS:g} s", True
     if toxic.resets:
@@ -67,11 +78,11 @@ def _realised_streams(  # noqa: PLR0911 - one for each kind
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     most = toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05)
     near = -most <= trip - asked <= most + _behind_others_ms(toxic) and trip >= asked / 2
-    said = f"round trip {trip:.1f} ms (requested {toxic.round_trip_ms} ms)"
+    asked_for = f"requested {three_digits(toxic.round_trip_ms)} ms"
+    said = f"round trip {three_digits(trip)} ms ({asked_for})"
     if toxic.jitter_ms:
         near = near and varies_enough(trips, toxic.jitter_ms)
-        asked_for = f"requested {toxic.round_trip_ms} ms ± {toxic.jitter_ms} ms"
-        said = f"round trip {min(trips):.1f} to {max(trips):.1f} ms, median {trip:.1f} ms ({asked_for})"
+        said = f"round trip {said_of_trips(trips)} ({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
     if not toxic.rate_kbps:
         return said, near
     carried, proved = realised_rate(toxic, probe)
@@ -89,10 +100,14 @@ class ToxicOnLink:
 
     link: str
     asked: Toxic
+    # By how many ms a round trip may be shorter because of the proxy's timers.
+    shorter_ms: float
     before_ms: float | None = None
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
     there_to_the_last: bool = True
+    answered_to_the_last: bool = True
     on_packets: list[PacketWatch] = field(default_factory=list)
 
     def faults(self) -> list[SeenToxic]:
@@ -101,6 +116,7 @@ class ToxicOnLink:
 
     def fault(self) -> SeenToxic:
         why, slow = self._why_not_seen(), self._why_slow()
+        asked = f"requested {three_digits(self.asked.round_trip_ms)} ms on {self.link}"
         return SeenToxic(
             link=self.link,
             toxic=self.asked.name,
@@ -110,7 +126,7 @@ class ToxicOnLink:
             during=spread(self.trips),
             after=_rounded(self.after_ms),
             seen=not why and not slow,
-            why=why or slow,
+            why=f"{asked}, but {why or slow}" if why or slow else "",
             slow=bool(slow) and not why,
         )
 
@@ -118,50 +134,59 @@ class ToxicOnLink:
     def tolerance_ms(self) -> float:
         """By how much a round trip may be shorter than requested; never as much as a toxic without effect would be."""
         trip_ms = self.asked.round_trip_ms
-        return max(trip_ms * SHARE, min(TIMERS_MS, trip_ms / 2)) + self.asked.jitter_ms
+        return max(trip_ms * SHARE, min(self.shorter_ms, trip_ms / 2)) + self.asked.jitter_ms
 
     def _why_not_seen(self) -> str:
-        asked_ms, jitter_ms = self.asked.round_trip_ms, self.asked.jitter_ms
-        asked = f"requested {asked_ms:g} ms on {self.link}"
         if not self.asked.is_latency:
-            return f"{self.asked.name} is more than a latency, so round trips do not verify it"
-        if not self.trips:
-            return f"{asked}, but no round trip completed during the load"
-        # Every single round trip counts: a toxic that is missing for one second of ten also distorts the figures.
-        if min(self.trips) < LEAST_SHARE * asked_ms - jitter_ms:
-            return f"{asked}, but the shortest round trip during the load was {min(self.trips):.1f} ms"
-        short = sum(trip < asked_ms - self.tolerance_ms for trip in self.trips) / len(self.trips)
-        if short > SHORT_SHARE:
-            least = asked_ms - self.tolerance_ms
-            return f"{asked}, but {short:.0%} of the round trips during the load were shorter than {least:.1f} ms"
-        if jitter_ms and not varies_enough(self.trips, jitter_ms):
-            measured = f"{min(self.trips):.1f} to {max(self.trips):.1f} ms"
-            return f"{asked} ± {jitter_ms:g} ms, but round trips were {measured}"
+            return f"{self.asked.name} is more than that, so round trips do not verify it"
+        if self.others:
+            return f"the link already had {', '.join(self.others)}"
+        if not self.trips or not self.answered_to_the_last:
+            when = "at the end of the load" if self.trips else "during the load"
+            return f"no round trip completed {when}"
         # With a jitter as long as the delay, a single round trip may be as short as without the toxic.
-        return "" if self.there_to_the_last else f"{asked}, but the toxic was removed during the load"
+        removed = "" if self.there_to_the_last else "the toxic was removed during the load"
+        return self._why_short() or self._why_steady() or removed
+
+    def _why_short(self) -> str:
+        least_ms = self.asked.round_trip_ms - self.tolerance_ms
+        share, longest_s = _time_below(self.trips, least_ms)
+        if share <= SHORT_SHARE and longest_s <= SHORT_SECONDS:
+            return ""
+        span = f"{share:.0%} of the load" if share > SHORT_SHARE else f"{three_digits(longest_s)} s"
+        return f"for {span} the round trip was shorter than {three_digits(least_ms)} ms"
+
+    def _why_steady(self) -> str:
+        if not self.asked.jitter_ms or varies_enough(self.trips, self.asked.jitter_ms):
+            return ""
+        return f"with a jitter of {three_digits(self.asked.jitter_ms)} ms round trips were {_from_to(self.trips)}"
 
     def _why_slow(self) -> str:
-        """Return which round trip took longer than a machine in time makes it; empty if none did.
+        """Return by how much round trips took longer than on a machine in time; empty if they did not.
 
-        Without the toxic it tells the link's own part from the toxic's.
+        What the link takes before and after the load does not count: a machine that is slow then is no toxic, and a
+        witness knows each change of the link.
         """
         if not self.asked.is_latency or not self.trips:
             return ""
-        for when, found in (("before", self.before_ms), ("after", self.after_ms)):
-            if self.asked.round_trip_ms > PROXY_MS and (found is None or found > self.asked.round_trip_ms / 2):
-                said = f"{when} the load, without the toxic, the round trip was {_said(found)}"
-                return f"requested {self.asked.round_trip_ms:g} ms on {self.link}, but {said}"
-        typical = round(median(self.trips), 3)
+        typical = median(self.trips)
         if typical <= self.asked.round_trip_ms + self.tolerance_ms + PROXY_MS:
             return ""
-        return (
-            f"requested {self.asked.round_trip_ms:g} ms on {self.link}, but the median round trip during the load was "
-            f"{typical:.1f} ms"
-        )
+        return f"the median round trip during the load was {three_digits(typical)} ms"
 
 
-def _said(trip_ms: float | None) -> str:
-    return "not measured" if trip_ms is None else f"{trip_ms:.1f} ms"
+def _time_below(trips: Sequence[float], least_ms: float) -> tuple[float, float]:
+    """Return for which share of the time round trips were shorter, and for how many seconds without interruption.
+
+    Each stands for the time from its beginning to that of the next.
+    """
+    spans = [(trip + PAUSE_SECONDS * 1000, trip < least_ms) for trip in trips]
+    short, longest, without_break = 0.0, 0.0, 0.0
+    for span, below in spans:
+        without_break = without_break + span if below else 0.0
+        longest = max(longest, without_break)
+        short += span if below else 0.0
+    return short / sum(span for span, _ in spans), longest / 1000
 
 
 def _rounded(value: float | None) -> float | None:
@@ -175,7 +200,8 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
     Only the bodies that were added are removed. One that was removed by other means is not an error here: the evidence
     shows it.
     """
-    acting = ToxicOnLink(link.name, asked, _shortest(probe))
+    acting = ToxicOnLink(link.name, asked, timers_of(link).shorter, _shortest(probe))
+    acting.others = [body.name for body in link.toxics()]
     try:
         for body in toxic.bodies:
             link.add(body)
@@ -184,7 +210,8 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
             yield acting
         for each in acting.on_packets:
             each.end()
-        acting.trips += probe.pings(2)
+        last = probe.pings(2)
+        acting.answered_to_the_last, acting.trips = bool(last), acting.trips + last
         acting.there_to_the_last = link.carries({body.name for body in toxic.bodies})
     finally:
         for body in toxic.bodies:

@@ -13,6 +13,7 @@ from replication_lab.faults.toxic_calibration import calibrated_and_measured, cl
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, memory, sql_files, start_options
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
@@ -292,7 +293,8 @@ def _measured_there(lab: Lab, link: str, toxic: Toxic, bare_ms: float) -> Proof:
 
 
 def _proof(link: RunningLink, toxic: Toxic, found: str, ok: bool, bare_ms: float) -> Proof:
-    return Proof(f"link {link.name} is {toxic.name}", f"{found}{_shared(link, toxic)}; {bare_ms:.1f} ms without it", ok)
+    said = f"{found}{_shared(link, toxic)}; {three_digits(bare_ms)} ms without it"
+    return Proof(f"link {link.name} is {toxic.name}", said, ok)
 
 
 def _shared(link: RunningLink, toxic: Toxic) -> str:

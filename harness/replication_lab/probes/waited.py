@@ -1,5 +1,6 @@
 """Proofs that commits waited for a round trip: the link delayed them."""
 
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 
 # The two directions of a link differ by their timers; a commit that waited for no answer takes a hundredth.
@@ -25,8 +26,8 @@ def none_too_fast(fastest_ms: float | None, round_trip_ms: float) -> list[Proof]
     return [
         Proof(
             what="no commit was answered sooner than a round trip",
-            expected=f"at least {least_ms(round_trip_ms):.1f} ms",
-            found=f"{fastest_ms:.1f} ms",
+            expected=f"at least {three_digits(least_ms(round_trip_ms))} ms",
+            found=f"{three_digits(fastest_ms)} ms",
             ok=waited(fastest_ms, round_trip_ms),
         )
     ]

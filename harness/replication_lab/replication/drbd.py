@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -185,7 +186,7 @@ class Machines(DiskRoles):
         # Without a round trip on the link any latency would pass.
         if not trip:
             return [arrives]
-        said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
+        said = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
         return [Proof("a commit waits for the peer", said, waited(fastest, trip)), arrives]
 
     def settle(self) -> None:

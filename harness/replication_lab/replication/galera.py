@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
@@ -65,7 +66,7 @@ class GaleraCluster(Nodes):
         seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
         said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses statements'}, sees {seen}"]
         if found.replication_ms:
-            said.append(f"average group latency {found.replication_ms[1]:.1f} ms")
+            said.append(f"average group latency {three_digits(found.replication_ms[1])} ms")
         said.append(
             f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by other nodes, "
             f"paused {found.paused_ms:.0f} ms by flow control"

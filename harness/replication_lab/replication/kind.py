@@ -8,6 +8,7 @@ from functools import partial
 from typing import ClassVar, TypeVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -324,7 +325,7 @@ class Nodes(ChangesRoles):
     def prove_commit_waits(self, source: Server, whom: str, trip: float) -> Proof:
         """Prove that no commit on this node is answered sooner than a round trip in ms."""
         fastest = min(CommitLatency(source).commits(COMMITS))
-        said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
+        said = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
         return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
 
     def round_trips(self, name: str, toxics: Mapping[str, Toxic]) -> list[float]:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -239,7 +240,7 @@ class AcknowledgingFollowers(Followers):
         acknowledged = after.acknowledged - before.acknowledged
         # The nearest replica answers first.
         trip = min(self.round_trips(source.name, toxics))
-        took = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
+        took = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
         in_groups = source.dialect.acknowledged_in_groups and after.wait_point == "AFTER_SYNC"
         # MySQL counts commits that it wrote to its log together as one.
         least = 1 if in_groups else COMMITS

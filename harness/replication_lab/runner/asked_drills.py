@@ -11,6 +11,7 @@ import msgspec
 from replication_lab import replication
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting
@@ -186,12 +187,12 @@ def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     least = SEEN_SHARE * toxic.shortest_trip_ms
     carried = running.carries({body.name for body in toxic.bodies})
     # The proxy's timers make a single round trip shorter, and a load most of them longer.
-    said = f"{median(trips):.1f} ms" if trips else "no answer"
+    said = f"{three_digits(median(trips))} ms" if trips else "no answer"
     lost, loses = realised_packets(toxic, running) if toxic.of_packets else ("", True)
     said = f"{said}, {lost}" if lost else said
     return Proof(
         what=f"{link} has {toxic.name}",
-        expected=f"a round trip of at least {least:.1f} ms",
+        expected=f"a round trip of at least {three_digits(least)} ms",
         found=said if carried else f"{said}, but the toxic was removed",
         ok=carried and bool(trips) and median(trips) >= least and loses,
     )
