@@ -51,9 +51,9 @@ def test_a_latency_is_realised_within_a_twentieth_or_a_fifth_of_a_millisecond(lo
         return abs(probe.typical(9) - asked.round_trip_ms) <= max(0.2, 0.05 * asked.round_trip_ms)
 
     wait_until(is_realised, f"{asked.round_trip_ms} ms", CORRECTED_SECONDS)
-    slowed = min(probe.pings())
+    slowed = probe.typical(20)
     clear(loaded.link(LINK))
-    assert min(probe.pings()) < slowed - asked.round_trip_ms / 3
+    wait_until(lambda: min(probe.pings(20)) < slowed - asked.round_trip_ms / 3, "the bare link", CORRECTED_SECONDS)
 
 
 def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
