@@ -45,17 +45,19 @@ WHOLE = {
     ("figure", "said"),
     [
         (12.844028000472463, "12.8"),
-        (84.96, "85"),
+        (84.96, "85.0"),
+        (0.99996, "1.00"),
         (0.012344, "0.0123"),
         (1234.5, "1230"),
-        (0, "0"),
-        (-0.26, "-0.26"),
-        (85, "85"),
-        (1e-7, "0.0000001"),
+        (-0.26, "-0.260"),
+        (1.5e-7, "0.000000150"),
+        (0.0, "0"),
+        (1234, "1234"),
+        (86.0, "86"),
     ],
 )
 def test_a_figure_has_three_significant_digits_and_no_exponent(figure, said):
-    """As prose has it; the record keeps all."""
+    """As prose has it; the record keeps all. A whole number is a request or a count."""
     assert three_digits(figure) == said
 
 

@@ -130,7 +130,7 @@ lab-galera-2  galera-2, mariadb 11.8.6
 │   └── link node1-node2  wan-85ms  round trip 85.2 ms
 └── node2 (member)  running, healthy  127.0.0.1:1
     Synced
-    └── link node2-node1  no toxic  round trip 0.3 ms
+    └── link node2-node1  no toxic  round trip 0.300 ms
 """
     text = shown(output.tree, LabView("lab-galera-2", "galera-2", "mariadb", "11.8.6", nodes, links, []))
 
@@ -177,7 +177,7 @@ def test_a_nodes_view_names_whom_it_sees():
 
     assert cluster == ["10.0.0.9", "node1"]
     assert said.startswith(
-        "Synced, Primary, sees 10.0.0.9 node1; average group latency 86.0 ms; 3 certification failures"
+        "Synced, Primary, sees 10.0.0.9 node1; average group latency 86 ms; 3 certification failures"
     )
 
 
