@@ -25,7 +25,8 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
-from replication_lab.model.experiment.published import Data, parse_data
+from replication_lab.model.experiment.published import Data, Words, parse_data
+from replication_lab.model.experiment.stated_claims import stated
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.setting import CHOICES, CLIENTS, AskedSetting, setting
@@ -49,6 +50,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     probes: Sequence[Probe] = (),
     presets: Sequence[Preset] = (Preset("quick"), Preset("full", max_rounds=12)),
     at: Callable[[Far], dict[str, Any]] | None = None,
+    words: Words | None = None,
     **further: Any,
 ) -> Experiment[Lab]:
     """Declare the experiment of the file that calls this: the file's name is its name, its docstring the question.
@@ -57,7 +59,8 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     servers, and its replication is proved over each load. `load` is what clients do: an object with `run(lab, seed)`,
     of which each case has its own number of clients; or a function that returns it, given a case and a preset. Each of
     `probes` reads a number on the lab after each load, which is recorded under the probe's name. Claims without an ID
-    are claim-1, claim-2 and so on.
+    are claim-1, claim-2 and so on. Those that the YAML file beside it states follow; `words` are what their texts and
+    numbers name.
 
     `further` are other fields of Experiment. Its `engines` are by default all that the topology can have. With an
     `arrange` of its own the settings of cases may be any. `at` returns the parts that depend on how far away a site is,
@@ -79,9 +82,11 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         "workload": _loader(load),
         **further,
     }
+    beside = _data_beside(Path(module["__file__"]))
 
     def made(wan: Far, **data: Data) -> Experiment[Lab]:
-        parts: dict[str, Any] = {**common, **(at(wan) if at else {}), **data}
+        parts: dict[str, Any] = {"words": words or {}, **common, **(at(wan) if at else {}), **data}
+        parts["claims"] = [*parts["claims"], *stated(beside.claims.items(), parts.pop("words"))]
         if "arrange" in parts:
             parts["cases"] = [replace(case, toxics=case.toxics or _conditions(case, kind)) for case in parts["cases"]]
         else:
@@ -96,7 +101,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         return Experiment(**{**parts, "cases": tuple(parts["cases"]), "claims": tuple(parts["claims"])})
 
     # Only the published distance is compared with what is known.
-    found = module[DECLARED] = made(PUBLISHED, data=_data_beside(Path(module["__file__"])))
+    found = module[DECLARED] = made(PUBLISHED, data=beside.of_claims())
     return found
 
 

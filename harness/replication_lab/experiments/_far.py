@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from replication_lab.faults.toxic_calibration import WHOLE
 from replication_lab.faults.toxic_watch import PROXY_MS
+from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world import catalogue
 
@@ -30,6 +31,13 @@ class Far:
     def near_ms(self) -> float:
         """By how much the realised round trip may differ: a short one is not corrected to the millisecond."""
         return 1.0 if self.ms > WHOLE.short else PROXY_MS
+
+    @property
+    def words(self) -> Words:
+        """What claims in a YAML file name."""
+        least, most = self.ms - self.near_ms, self.ms + self.near_ms
+        far = {"far": self.name, "said": self.said, "ms": self.ms, "trip_ms": float(self.ms)}
+        return {**far, "near_ms": self.near_ms, "least_ms": least, "most_ms": most}
 
     def lasting(self, seconds: float) -> float:
         """Return for how long to load: as published, or longer where each client commits less often than that."""

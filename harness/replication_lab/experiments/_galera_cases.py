@@ -6,6 +6,7 @@ from typing import Any
 from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.published import Words
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.world import catalogue
 
@@ -76,6 +77,25 @@ def _case(
 
 def _inserts(wan: Far, system: str, distance: str, clients: int) -> Case:
     return _case(wan, f"{system}-{distance}-{clients}", system, distance, said_clients(clients), clients=clients)
+
+
+def words(wan: Far) -> Words:
+    """Return what the claims name: the systems that Galera is compared with, the distances, the numbers of clients."""
+    others = [
+        {
+            **{"other": name, "about": system.about},
+            **{"galera": galera, "galera_about": SYSTEMS[galera].about},
+        }
+        for name, system in SYSTEMS.items()
+        if system.wait_point
+        for galera in ["galera2" if name in TWO else "galera"]
+    ]
+    return {
+        **wan.words,
+        "others": others,
+        "distances": [{"at": at, "where": where} for at, where in distances(wan).items()],
+        "clients": [{"n": n, "clients": said_clients(n)} for n in CLIENTS],
+    }
 
 
 def cases(wan: Far) -> tuple[Case, ...]:

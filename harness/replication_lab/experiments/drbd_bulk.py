@@ -10,10 +10,8 @@ from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
-from replication_lab.model.experiment.quantities import Figure
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
 from replication_lab.world import catalogue
@@ -85,28 +83,11 @@ def link_rate() -> float:
     return (catalogue.toxic(NARROW).rate_kbps or math.inf) / 1000
 
 
-def _claims() -> Iterator[Claim]:
-    low, high = ((1 + sign * WITHIN) * link_rate() for sign in (-1, 1))
-    for way in WAYS:
-        name = f"{way}_mb_per_second"
-        yield Claim(
-            f"{way}-link-is-the-limit",
-            f"dd ({way}), connected at 100 Mbit/s: dd writes at the rate of the link (±10 %)",
-            Figure("narrow", name).between(low, high),
-            predicted=link_rate(),
-        )
-        yield Claim(
-            f"{way}-alone-is-faster",
-            f"dd ({way}), peer in standby: dd writes at least twice the MB/s that it writes connected at 100 Mbit/s",
-            Figure("alone", name) / Figure("narrow", name) >= 2,
-        )
-
-
 experiment(
     topology="drbd",
     cases=CASES,
     compared=("direct_mb_per_second", "fsync_mb_per_second"),
-    claims=tuple(_claims()),
+    words={"rate": link_rate(), "least": (1 - WITHIN) * link_rate(), "most": (1 + WITHIN) * link_rate()},
     presets=(
         Preset("quick", sizes={"mib": 96}),
         # The published 4 GiB.

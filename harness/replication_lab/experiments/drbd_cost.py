@@ -9,9 +9,7 @@ from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
-from replication_lab.model.experiment.quantities import Figure, Ratio, Total, throughput
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
@@ -222,7 +220,7 @@ def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
     )
 
 
-# --- laws and claims --------------------------------------------------------------------------------------------------
+# --- the law ----------------------------------------------------------------------------------------------------------
 
 
 def write_and_flush_us() -> tuple[float, float]:
@@ -237,68 +235,6 @@ def kept() -> float:
     return write / (write + flush)
 
 
-def _of_alone(case: str) -> Ratio:
-    return throughput(case) / throughput("alone")
-
-
-def _claims() -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "untuned-costs",
-            "connected with defaults, DRBD costs at least 20 % of the transactions/s",
-            _of_alone("connected") <= 0.8,
-            predicted=kept(),
-        ),
-        Claim(
-            # Measured: 0.93 to 0.96. Twenty rounds do not tell that from a bound of 0.95, so the share is estimated.
-            "tuned-over-alone",
-            "connected and tuned, the transactions/s as a share of the transactions/s without the peer are known "
-            "within ±10 %",
-            _of_alone("tuned").known(within=0.1),
-            predicted=1.0,
-        ),
-        Claim(
-            "tuned-gains",
-            "connected and tuned, the server makes at least 1.05 times the transactions/s that it makes with defaults",
-            throughput("tuned") / throughput("connected") >= 1.05,
-            predicted=1 / kept(),
-        ),
-        Claim(
-            "tuned-flushes-nothing",
-            "connected and tuned, the peer's disk is never flushed",
-            Total("tuned", "peer_flushes").is_zero(trials="transactions", at_least=300),
-            predicted=0.0,
-        ),
-        Claim(
-            "untuned-flushes",
-            "connected with defaults, the peer's disk gets at least 0.9 times as many flushes as writes",
-            Figure("connected", "peer_flushes") / Figure("connected", "peer_writes") >= 0.9,
-            predicted=1.0,
-        ),
-        *_claims_on_groups(),
-    )
-
-
-def _claims_on_groups() -> Iterator[Claim]:
-    """Yield the claims about which of the settings has the effect."""
-    yield Claim(
-        "flushing-alone-does-it",
-        "with only disk-flushes set to no, the server makes as many transactions/s as with all settings (±10 %)",
-        (throughput("flushing") / throughput("tuned")).between(0.9, 1.1),
-        predicted=1.0,
-    )
-    for case, said in (
-        ("network", "with only the network settings changed, the server gains"),
-        ("activity-log", "with only al-extents set to 257, the server gains"),
-    ):
-        yield Claim(
-            f"{case}-gains-nothing",
-            f"{said} nothing (at most 1.05 times the transactions/s that the server makes with defaults)",
-            throughput(case) / throughput("connected") <= 1.05,
-            predicted=1.0,
-        )
-
-
 NEARER = "the value is too close to the limit for loads of 4 s to decide"
 TOO_SHORT = "a few loads of 4 s differ too much to know the share within ±10 %"
 STATES = ("alone", "connected", "tuned")
@@ -306,7 +242,7 @@ STATES = ("alone", "connected", "tuned")
 experiment(
     topology="drbd",
     cases=CASES,
-    claims=_claims(),
+    words={"kept": kept(), "gained": 1 / kept()},
     presets=(
         Preset(
             "brief",

@@ -7,10 +7,8 @@ from replication_lab import replication
 from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
-from replication_lab.model.experiment.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.inserts import Inserts
@@ -71,43 +69,9 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     return {"throughput": 1000 / trip}
 
 
-def _of_the_law(case: str) -> Ratio:
-    return throughput(case) / PerRoundTrip(case, trip="rtt_min_ms")
-
-
-def _claims() -> Iterator[Claim]:
-    for protocol in ("B", "C"):
-        for milliseconds in (1, 10, 85):
-            case = f"{protocol.lower()}-{milliseconds}"
-            yield Claim(
-                f"{case}-waits",
-                f"protocol {protocol} at {milliseconds} ms: one client makes at most one commit per round trip",
-                _of_the_law(case) <= 1.0,
-                predicted=1.0,
-            )
-    yield Claim(
-        "c-85-one-round-trip",
-        "protocol C at 85 ms: a commit takes one round trip (0.95 to 1.3, including the disks' time)",
-        (Figure("c-85", "latency_p50_ms") / rtt("c-85")).between(0.95, 1.3),
-        predicted=1.0,
-    )
-    yield Claim(
-        "a-85-does-not-wait",
-        "protocol A at 85 ms: one client makes at least three commits per round trip",
-        throughput("a-85") / PerRoundTrip("a-85") >= 3,
-    )
-    yield Claim(
-        "a-85-costs-little",
-        "protocol A at 85 ms: one client makes at least 0.8 times the commits/s that it makes on a LAN",
-        throughput("a-85") / throughput("a-0") >= 0.8,
-        predicted=1.0,
-    )
-
-
 experiment(
     topology="drbd",
     cases=CASES,
-    claims=tuple(_claims()),
     presets=(
         Preset("quick", max_rounds=16, sizes={"seconds": 5}),
         Preset("full", min_rounds=5, max_rounds=12, sizes={"seconds": 20}),

@@ -7,8 +7,17 @@ from typing import Any
 from replication_lab import replication
 from replication_lab.experiments._declared import experiment
 from replication_lab.experiments._far import Far
-from replication_lab.experiments._galera_cases import CLIENTS, HOT_CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
-from replication_lab.experiments._galera_claims import claims
+from replication_lab.experiments._galera_cases import (
+    CLIENTS,
+    HOT_CLIENTS,
+    LAN,
+    SYSTEMS,
+    THREE,
+    TWO,
+    System,
+    cases,
+    words,
+)
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
@@ -204,7 +213,7 @@ def _curves(wan: Far, title: str, name: str) -> Curves:
 def _at(wan: Far) -> dict[str, Any]:
     return {
         "cases": cases(wan),
-        "claims": claims(wan),
+        "words": words(wan),
         "presets": _presets(wan),
         "curves": (
             _curves(wan, "Throughput by number of clients", "throughput"),

@@ -8,10 +8,9 @@ from replication_lab.experiments._declared import experiment
 from replication_lab.faults.disk_limits import DiskLimits, changed
 from replication_lab.faults.injected import injected
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
-from replication_lab.model.experiment.quantities import Figure, Ratio
+from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
@@ -101,11 +100,6 @@ def _busy(node: str, pattern: str) -> float:
     return JOBS / (JOBS + 1) if node == "raid0" and pattern.startswith("random") else 1
 
 
-def _gain(calibration: str, node: str, pattern: str) -> Ratio:
-    name = f"{pattern}_iops_per_job"
-    return Figure(f"{calibration}-{node}", name) / Figure(f"{calibration}-single", name)
-
-
 def _law(calibration: str, node: str, pattern: str) -> float:
     """Return the predicted gain over one disk."""
     case = {case.settings["node"]: case for case in _cases() if case.name.startswith(calibration)}
@@ -113,38 +107,30 @@ def _law(calibration: str, node: str, pattern: str) -> float:
     return predict(case[node], {})[name] / predict(case["single"], {})[name]
 
 
-def _claim(calibration: str, node: str, pattern: str, said: str, bounds: tuple[float, float]) -> Claim:
-    return Claim(
-        f"{calibration}-{node}-{pattern.replace('_', '-')}",
-        f"{CALIBRATIONS[calibration].about}, {pattern.replace('_', ' ')}: {NODES[node]} does {said}",
-        _gain(calibration, node, pattern).between(*bounds),
-        predicted=_law(calibration, node, pattern),
-    )
-
-
-def _by_law(calibration: str, node: str, pattern: str) -> Claim:
-    law = _law(calibration, node, pattern)
-    return _claim(calibration, node, pattern, f"{law:.3g} times the IOPS of one disk (±10 %)", (0.9 * law, 1.1 * law))
-
-
-def _claims() -> tuple[Claim, ...]:
-    as_one, both = "as many IOPS as one disk (±10 %)", "1.5 to 2.1 times the IOPS of one disk"
-    return (
-        *(_by_law("plain", "raid0", pattern) for pattern in PATTERNS),
-        *(_claim("plain", "raid1", f"{order}_write", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
-        *(_claim("plain", "raid1", f"{order}_read", both, (1.5, 2.1)) for order in ("random", "sequential")),
-        *(_claim("cloud", "raid0", f"{order}_read", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
-        _claim("cloud", "raid0", "random_write", "1.45 times the IOPS of one volume (±10 %)", (1.3, 1.6)),
-        # The calibration matches the random one of the two published gains for writes.
-        _claim("cloud", "raid0", "sequential_write", "1.2 to 1.6 times the IOPS of one volume", (1.2, 1.6)),
-    )
+def _words() -> Words:
+    """Return the predicted gains by name, and for each pattern that of plain disks in RAID0 with its bounds."""
+    gains = {
+        f"{calibration}-{node}-{pattern}": _law(calibration, node, pattern)
+        for calibration in CALIBRATIONS
+        for node in ("raid0", "raid1")
+        for pattern in PATTERNS
+    }
+    laws = [
+        {
+            **{"pattern": pattern.replace("_", "-"), "name": pattern, "said": pattern.replace("_", " ")},
+            **{"law": law, "low": 0.9 * law, "high": 1.1 * law},
+        }
+        for pattern in PATTERNS
+        for law in [gains[f"plain-raid0-{pattern}"]]
+    ]
+    return {**gains, "laws": laws}
 
 
 experiment(
     topology="raid",
     cases=_cases(),
     compared=tuple(f"{order}_{what}_iops_per_job" for order in ("random", "sequential") for what in ("read", "write")),
-    claims=_claims(),
+    words=_words(),
     presets=(
         Preset(
             "brief",

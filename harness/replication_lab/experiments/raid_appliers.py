@@ -1,12 +1,8 @@
 """Do parallel appliers let a replica on RAID1 keep up with one on RAID0?"""
 
-from collections.abc import Iterator
-
 from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
-from replication_lab.model.experiment.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race
 from replication_lab.workloads.row_updates import RowChanges
@@ -74,48 +70,6 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
 
-# --- claims -----------------------------------------------------------------------------------------------------------
-
-
-def _claims() -> Iterator[Claim]:
-    for mode in FOUR_APPLIERS:
-        yield from _claims_on_mode(mode.replace("_", "-"), SAID[mode])
-
-
-def _claims_on_mode(name: str, said: str) -> tuple[Claim, ...]:
-    rows = "raid1_rows_per_second"
-    gains = "gain nothing (at most 1.1 times the rows/s of one applier)"
-    return (
-        Claim(
-            f"{name}-one-database-gains-nothing",
-            f"RAID1, one database, relaxed flushing: {said} {gains}",
-            Figure(name, rows) / Figure("one", rows) <= 1.1,
-            predicted=1.0,
-        ),
-        Claim(
-            f"{name}-many-databases-gain-nothing",
-            f"RAID1, four databases, relaxed flushing: {said} {gains}",
-            Figure(f"{name}-many", rows) / Figure("one-many", rows) <= 1.1,
-            predicted=1.0,
-        ),
-        Claim(
-            f"{name}-durable-gains",
-            f"RAID1, one database, durable flushing: {said} apply at least 1.2 times the rows/s of one applier",
-            Figure(f"{name}-durable", rows) / Figure("one-durable", rows) >= 1.2,
-        ),
-        Claim(
-            f"{name}-rescues-raid1",
-            f"relaxed flushing: RAID1 with {said} applies at least 0.95 times the rows/s of RAID0 with one applier",
-            Figure(name, rows) / Figure("one", "raid0_rows_per_second") >= 0.95,
-        ),
-        Claim(
-            f"{name}-rescues-raid1-durable",
-            f"durable flushing: RAID1 with {said} applies at least 0.95 times the rows/s of RAID0 with one applier",
-            Figure(f"{name}-durable", rows) / Figure("one-durable", "raid0_rows_per_second") >= 0.95,
-        ),
-    )
-
-
 QUICK = (
     "one",
     "one-durable",
@@ -129,7 +83,6 @@ experiment(
     topology="raid",
     cases=CASES,
     compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
-    claims=tuple(_claims()),
     presets=(
         Preset(
             "quick",

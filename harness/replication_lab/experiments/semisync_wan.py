@@ -9,17 +9,8 @@ from replication_lab import replication
 from replication_lab.experiments._declared import experiment
 from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.model.experiment.quantities import (
-    Figure,
-    PerRoundTrip,
-    Total,
-    p50,
-    rtt,
-    throughput,
-)
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
@@ -29,8 +20,6 @@ from replication_lab.world.mysql.replica import Replica
 
 LINK = "source-replica"
 CLIENTS = (1, 4, 16, 64)
-# "About n/RTT" means at least this share of it. From 16 clients on, their own CPU time on the source's site matters.
-PIPELINED = {4: 0.9, 16: 0.8, 64: 0.75}
 # The published my.cnf, without obsolete values and those of every lab; 5.5 did not sync its binary log.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 # The published client's own time for an insert: 9.37 s for 10 000 of them, of which the server took 0.18 ms each.
@@ -133,84 +122,6 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     return {"latency_p50_ms": trip, "throughput": case.state.clients * 1000 / trip}
 
 
-def _claims(wan: Far) -> tuple[Claim, ...]:
-    far_async, seen = f"async-{wan.name}", f"{{}}-{wan.name}-seen".format
-    return (
-        Claim(
-            "async-costs-little",
-            "with the pauses of the published test's client, an asynchronous replica across the WAN costs little: "
-            "the source keeps at least 0.7 of the writes/s that it makes without a replica",
-            throughput(far_async) / throughput("none") >= 0.7,
-        ),
-        Claim(
-            "async-does-not-wait",
-            "an asynchronous commit takes less than a hundredth of the round trip",
-            p50(far_async) / rtt(far_async) <= 0.01,
-        ),
-        Claim(
-            f"link-is-{wan.name}",
-            f"the measured round trip of the link is within {wan.near_ms:g} ms of {wan.ms} ms",
-            rtt(f"after-commit-{wan.name}-1").between(wan.ms - wan.near_ms, wan.ms + wan.near_ms),
-            predicted=float(wan.ms),
-            law=True,
-        ),
-        *(claim for short in WAIT_POINTS for claim in _semisync_claims(short, wan)),
-        Claim(
-            "after-commit-shows-early",
-            "at AFTER_COMMIT, other clients see a row one round trip (±10 %) before its writer gets an answer",
-            (Figure(seen("after-commit"), "seen_ahead_ms") / rtt(seen("after-commit"))).equals(within=0.1),
-            predicted=1.0,
-            law=True,
-        ),
-        Claim(
-            "after-sync-never-shows-early",
-            "at AFTER_SYNC, other clients never see a row before the replica has it",
-            Total(seen("after-sync"), "seen_early").is_zero(trials="trials", at_least=30),
-            predicted=0.0,
-            law=True,
-        ),
-    )
-
-
-def _semisync_claims(short: str, wan: Far) -> tuple[Claim, ...]:
-    wait_point, one = WAIT_POINTS[short], f"{short}-{wan.name}-1"
-    single = (
-        Claim(
-            f"{short}-commit-is-one-round-trip",
-            f"one semi-synchronous commit ({wait_point}) takes one round trip (±5 %)",
-            (p50(one) / rtt(one)).equals(within=0.05),
-            predicted=1.0,
-            law=True,
-        ),
-        Claim(
-            f"{short}-one-client-per-round-trip",
-            f"one client ({wait_point}) makes 0.95 to 1.00 commits per round trip",
-            (throughput(one) / PerRoundTrip(one, trip="rtt_min_ms")).between(0.95, 1.0),
-            predicted=1.0,
-            law=True,
-        ),
-        Claim(
-            f"{short}-lan-costs-less-than-half",
-            f"with the pauses of the published test's client, semi-sync ({wait_point}) on a LAN costs less than "
-            "half of the writes/s",
-            throughput(f"{short}-direct") / throughput("none") >= 0.5,
-        ),
-    )
-    many = tuple(
-        Claim(
-            f"{short}-{clients}-clients-pipeline",
-            f"{clients} clients ({wait_point}) make about {clients} commits per round trip (at least {least} times "
-            "that)",
-            throughput(case) / PerRoundTrip(case, clients) >= least,
-            predicted=1.0,
-            law=True,
-        )
-        for clients, least in PIPELINED.items()
-        for case in [f"{short}-{wan.name}-{clients}"]
-    )
-    return single + many
-
-
 # On two CPUs, MySQL 8.0 made 0.76 to 0.81 times 64 commits per round trip; the limit is 0.75.
 UNDECIDABLE = {
     "after-sync-64-clients-pipeline": "with 64 clients the value is too close to the limit on a machine with few CPUs"
@@ -240,7 +151,7 @@ def _at(wan: Far) -> dict[str, Any]:
     return {
         "question": f"What does a commit cost when a replica {wan.said} away must acknowledge it?",
         "cases": _cases(wan),
-        "claims": _claims(wan),
+        "words": wan.words,
         "presets": _presets(wan),
     }
 

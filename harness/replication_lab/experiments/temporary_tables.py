@@ -6,9 +6,7 @@ from random import Random
 
 from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import ComparisonTable, Preset
-from replication_lab.model.experiment.quantities import Loops, Ratio, Sum
 from replication_lab.probes.temporary_tables import TemporaryTablesWatch
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world.docker.lab import Lab
@@ -21,12 +19,6 @@ TABLES = {"sort_1": "with a text column", "sort_id": "of numbers only"}
 # Where a server may keep a temporary table that does not fit into memory; the client program of its own image.
 STORAGES = {"aria": "Aria", "myisam": "MyISAM", "innodb": "InnoDB"}
 OWN_SLAP = {"aria": "mariadb-slap", "myisam": "mysqlslap", "innodb": "mysqlslap"}
-# THEN is nearest to the published MySQL 5.5.12. NOW is the newest MySQL that is built from a fixed version.
-THEN, NOW = ("mysql-5.5", "myisam"), ("mysql-8.0", "innodb")
-# Published: three to four times as long. Twice as long is a cost for which somebody would choose the other server.
-TWICE = 2.0
-# How exactly a ratio is to be known that is printed as an estimate.
-KNOWN_WITHIN = 0.25
 CHOICE = "internal_tmp_disk_storage_engine"
 
 
@@ -95,91 +87,10 @@ def arrange(lab: Lab, case: Case) -> Iterator[TemporaryTablesWatch]:
     yield TemporaryTablesWatch(server, _statement(case.settings["table"]), storage, ROWS, counts)
 
 
-def _average(table: str, storage: str, engine: str | None = None) -> Loops:
-    return Loops(f"{table}-{storage}", "average_ms", engine)
-
-
-def _over(table: str, storage: str, reference: tuple[str, str]) -> Ratio:
-    """Return the ratio of a table's time to its time on the reference."""
-    engine, theirs = reference
-    return _average(table, storage) / _average(table, theirs, engine)
-
-
-def _faster(table: str, reference: tuple[str, str]) -> Claim:
-    engine, storage = reference
-    return Claim(
-        f"{table}-aria-faster-than-{engine}",
-        f"table {table}: MariaDB's temporary tables (Aria) are faster than those of {engine} ({STORAGES[storage]})",
-        _over(table, "aria", reference) <= 1.0,
-    )
-
-
-def _both(storage: str, engine: str | None = None) -> Sum:
-    return Sum(tuple(_average(table, storage, engine) for table in TABLES))
-
-
-def _twice() -> Claim:
-    engine, storage = THEN
-    return Claim(
-        f"aria-2-times-slower-than-{engine}",
-        f"both tables: MariaDB's temporary tables (Aria) take at least twice as long as those of {engine} "
-        f"({STORAGES[storage]})",
-        _both("aria") / _both(storage, engine) >= TWICE,
-    )
-
-
-def _known(table: str, storage: str, reference: tuple[str, str]) -> Claim:
-    engine, theirs = reference
-    return Claim(
-        f"{table}-{storage}-over-{engine}",
-        f"table {table}: the time with temporary tables in {STORAGES[storage]}, as a share of that of {engine} "
-        f"({STORAGES[theirs]}), is known within ±{KNOWN_WITHIN:.0%}",
-        _over(table, storage, reference).known(within=KNOWN_WITHIN),
-    )
-
-
-def _about_mysql() -> tuple[Claim, ...]:
-    return (
-        Claim(
-            "sort_1-innodb-faster-than-mysql-5.5",
-            "table sort_1: MySQL's temporary tables (InnoDB) are faster than those of mysql-5.5 (MyISAM)",
-            _over("sort_1", "innodb", THEN) <= 1.0,
-        ),
-        # 0.76 on an Intel Xeon, 1.06 on an AMD EPYC: which one is faster depends on the processor.
-        _known("sort_id", "innodb", THEN),
-        *(
-            Claim(
-                f"{table}-innodb-faster-than-myisam",
-                f"table {table}: within the same server, InnoDB temporary tables are faster than MyISAM ones",
-                _average(table, "innodb") / _average(table, "myisam") <= 1.0,
-            )
-            for table in TABLES
-        ),
-    )
-
-
-def _about_the_client(storage: str) -> Claim:
-    case = f"sort_1-{storage}"
-    return Claim(
-        f"{storage}-own-slap-says-the-same",
-        f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap gives the same time (±20 %) as the "
-        "mysqlslap used for all servers",
-        (Loops(f"{case}-own", "average_ms") / Loops(case, "average_ms")).equals(within=0.2),
-        predicted=1.0,
-    )
-
-
 experiment(
     topology="single",
     cases=_cases(),
     compared=("average_ms",),
-    claims=(
-        *(_faster(table, reference) for reference in (THEN, NOW) for table in TABLES),
-        _twice(),
-        *(_known(table, "aria", NOW) for table in TABLES),
-        *_about_mysql(),
-        *(_about_the_client(storage) for storage in STORAGES),
-    ),
     presets=(
         Preset(
             "brief",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -42,10 +43,25 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cites: str = ""
 
 
-class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the literature says about a claim."""
+# What stands for `{name}` in the texts of a claim.
+Words = dict[str, Any]
 
+
+class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A claim: what it says, in words and as a relation, and what the literature and the law say about it.
+
+    Without a relation it adds what was published to a claim that another entry, or the experiment's own file, makes.
+    `predicted` is a number, or the name of one that the experiment computes. `each` makes a claim for each row of a
+    list, or for each combination of the rows of several; `{name}` in a text is replaced by the row's value. A list may
+    be the name of one that the experiment makes.
+    """
+
+    sentence: str = ""
+    relation: str = ""
     published: float | None = None
+    predicted: float | str | None = None
+    law: bool = False
+    each: list[str | list[Words]] = []
 
 
 class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +95,11 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise unknown_name("source of published figures", name, sources)
         source = f"{sources[name].citation()} {self.published.source}"
         return msgspec.structs.replace(self, published=msgspec.structs.replace(self.published, source=source))
+
+    def of_claims(self) -> "Data":
+        """Return the data without what only makes claims, and with the literature's values by the claims' own ids."""
+        known = {name: found for name, found in self.claims.items() if found.published is not None}
+        return msgspec.structs.replace(self, claims={n: ClaimData(published=c.published) for n, c in known.items()})
 
     def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
         """Return the data that apply under changed conditions: the verdicts known for `claims`, no published figure.
