@@ -3,7 +3,9 @@
 import pytest
 from replication_lab import experiments
 from replication_lab.faults.toxic_calibration import clear
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.lab.topology import Topology
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue, own
@@ -31,6 +33,13 @@ experiment(
 RATE = """\
 slow = Case("slow", links="100mbit+20ms")
 experiment(topology="async", cases=[slow], load=Inserts(rows=20), claims=[claim(p50(slow) <= 20, "it is fast")])
+"""
+
+BESIDE = """\
+presets:
+  short: {max_rounds: 4, sizes: {rows: 3}, cases: [slow]}
+claims:
+  slow-enough: {sentence: it is fast, relation: "latency_p50_ms(slow) ≤ {most}"}
 """
 
 
@@ -61,6 +70,32 @@ def test_what_a_file_does_not_say_is_known(declared):
     assert [claim.id for claim in found.claims] == ["claim-1", "claim-2"]
     assert found.engines == tuple(catalogue.engines_for(catalogue.topology("semisync")))
     assert found.default_engines == ("mariadb",) and list(found.presets) == ["quick", "full"]
+
+
+def test_the_file_beside_it_has_claims_and_presets(declared, tmp_path):
+    """They follow those of Python, and take the place of the presets that an experiment has by default."""
+    (tmp_path / "lab" / "experiments" / "waits.yaml").write_text(BESIDE)
+    found = declared(RATE.replace("experiment(", "experiment(words={'most': 20}, "))
+
+    assert [claim.id for claim in found.claims] == ["claim-1", "slow-enough"]
+    assert found.claims[1].relation.text == "latency_p50_ms(slow) ≤ 20"
+    assert found.presets == {"short": Preset("short", max_rounds=4, sizes={"rows": 3}, cases=("slow",))}
+
+
+@pytest.mark.parametrize(
+    ("preset", "said"),
+    [
+        ("{max_round: 4}", "unknown key of preset short 'max_round'; did you mean max_rounds?"),
+        ("{max_rounds: many}", "preset short: Expected `int`, got `str`"),
+    ],
+)
+def test_a_preset_with_what_none_has_is_refused(declared, tmp_path, preset, said):
+    """Before anything is measured."""
+    (tmp_path / "lab" / "experiments" / "waits.yaml").write_text(f"presets: {{short: {preset}}}")
+    with pytest.raises(LabError) as error:
+        declared(RATE)
+
+    assert said in str(error.value)
 
 
 def test_each_case_is_arranged_and_proved_as_it_says(declared, ran):

@@ -212,7 +212,7 @@ def break_off(lab, _load):
 )
 def test_a_state_that_was_not_as_asked_is_never_judged(ran, trouble, case, reason):
     """UNKNOWN, with what was found instead."""
-    preset = "brief" if case in drbd_cost.STATES else "quick"
+    preset = "brief" if case in KNOWN.preset("brief").cases else "quick"
     summary, record, _ = ran(KNOWN, preset=preset, meanwhile=trouble)
     doubts = " ".join(record.doubts("mariadb", record.of("mariadb", case)))
 

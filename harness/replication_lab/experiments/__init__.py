@@ -32,8 +32,8 @@ def names() -> list[str]:
 
 
 def own_files() -> dict[str, Path]:
-    """Return the user's own experiments and questions, by name."""
-    return own.files("experiments", ".py", *QUESTIONS)
+    """Return the user's own experiments and questions, by name; a YAML file beside an experiment's is its data."""
+    return own.files("experiments", *QUESTIONS) | own.files("experiments", ".py")
 
 
 def file_of(name: str) -> Path:

@@ -1,12 +1,14 @@
 """An experiment as its file declares it; what the file does not say has a default."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from replication_lab.experiments import DECLARED
 from replication_lab.experiments._far import PUBLISHED, Far, far
@@ -20,7 +22,7 @@ from replication_lab.experiments.question.topologies import (
 from replication_lab.experiments.question.variables import server_settings
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.injected import injected
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Experiment, Preset
@@ -48,7 +50,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     cases: Sequence[Case] = (),
     claims: Sequence[Claim] = (),
     probes: Sequence[Probe] = (),
-    presets: Sequence[Preset] = (Preset("quick"), Preset("full", max_rounds=12)),
+    presets: Sequence[Preset] = (),
     at: Callable[[Far], dict[str, Any]] | None = None,
     words: Words | None = None,
     **further: Any,
@@ -60,7 +62,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     of which each case has its own number of clients; or a function that returns it, given a case and a preset. Each of
     `probes` reads a number on the lab after each load, which is recorded under the probe's name. Claims without an ID
     are claim-1, claim-2 and so on. Those that the YAML file beside it states follow; `words` are what their texts and
-    numbers name.
+    numbers name. The presets are those of `presets` and of that file; if neither has any, quick and full.
 
     `further` are other fields of Experiment. Its `engines` are by default all that the topology can have. With an
     `arrange` of its own the settings of cases may be any. `at` returns the parts that depend on how far away a site is,
@@ -97,7 +99,8 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
         parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
-        parts["presets"] = {preset.name: preset for preset in parts["presets"]}
+        presets = [*parts["presets"], *_presets(beside.presets)] or [Preset("quick"), Preset("full", max_rounds=12)]
+        parts["presets"] = {preset.name: preset for preset in presets}
         return Experiment(**{**parts, "cases": tuple(parts["cases"]), "claims": tuple(parts["claims"])})
 
     # Only the published distance is compared with what is known.
@@ -109,6 +112,18 @@ def _data_beside(file: Path) -> Data:
     """Return the data in the YAML file beside an experiment's, with the citation of what they compare with."""
     data = file.with_suffix(".yaml")
     return parse_data(data.read_bytes(), data.stem).citing(catalogue.sources()) if data.is_file() else Data()
+
+
+def _presets(stated: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
+    """Yield the presets of a YAML file. Raise LabError for a key or a value that a preset cannot have."""
+    known = {field.name for field in fields(Preset)} - {"name"}
+    for name, parts in stated.items():
+        if unknown := sorted(parts.keys() - known):
+            raise unknown_name(f"key of preset {name}", unknown[0], known)
+        try:
+            yield msgspec.convert({"name": name, **parts}, Preset)
+        except msgspec.ValidationError as error:
+            raise LabError(f"preset {name}: {error}", "a preset as in docs/adding.md") from error
 
 
 def _numbered(number: int, claim: Claim) -> Claim:

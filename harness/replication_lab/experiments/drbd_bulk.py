@@ -88,11 +88,6 @@ experiment(
     cases=CASES,
     compared=("direct_mb_per_second", "fsync_mb_per_second"),
     words={"rate": link_rate(), "least": (1 - WITHIN) * link_rate(), "most": (1 + WITHIN) * link_rate()},
-    presets=(
-        Preset("quick", sizes={"mib": 96}),
-        # The published 4 GiB.
-        Preset("full", max_rounds=6, sizes={"mib": 4096}, compose_env={"LAB_DISK_SIZE": "8G"}),
-    ),
     engines=("mariadb",),
     load=workload,
     prepare=prepare,

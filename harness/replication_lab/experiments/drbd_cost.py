@@ -235,36 +235,10 @@ def kept() -> float:
     return write / (write + flush)
 
 
-NEARER = "the value is too close to the limit for loads of 4 s to decide"
-TOO_SHORT = "a few loads of 4 s differ too much to know the share within ±10 %"
-STATES = ("alone", "connected", "tuned")
-
 experiment(
     topology="drbd",
     cases=CASES,
     words={"kept": kept(), "gained": 1 / kept()},
-    presets=(
-        Preset(
-            "brief",
-            max_rounds=10,
-            sizes={"rows": 20_000, "seconds": 4},
-            cases=STATES,
-            undecidable={"untuned-flushes": NEARER, "tuned-over-alone": TOO_SHORT},
-        ),
-        Preset(
-            "quick",
-            max_rounds=10,
-            sizes={"rows": 20_000, "seconds": 20},
-        ),
-        # 1.2 GB of rows, all of them in memory. If they are not, a page is written for each that is read: 3 of 20
-        # transactions a second were left.
-        Preset(
-            "full",
-            min_rounds=5,
-            sizes={"rows": 5_000_000, "seconds": 60},
-            compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
-        ),
-    ),
     engines=("mariadb",),
     load=workload,
     prepare=prepare,

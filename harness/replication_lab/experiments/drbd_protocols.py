@@ -72,10 +72,6 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
 experiment(
     topology="drbd",
     cases=CASES,
-    presets=(
-        Preset("quick", max_rounds=16, sizes={"seconds": 5}),
-        Preset("full", min_rounds=5, max_rounds=12, sizes={"seconds": 20}),
-    ),
     engines=("mariadb",),
     load=workload,
     prepare=prepare,

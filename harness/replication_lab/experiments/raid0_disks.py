@@ -131,17 +131,6 @@ experiment(
     cases=_cases(),
     compared=tuple(f"{order}_{what}_iops_per_job" for order in ("random", "sequential") for what in ("read", "write")),
     words=_words(),
-    presets=(
-        Preset(
-            "brief",
-            max_rounds=6,
-            sizes={"mib": 4, "loops": 5, "seconds": 1},
-            cases=tuple(f"plain-{node}" for node in NODES),
-        ),
-        Preset("quick", sizes={"mib": 8, "loops": 5, "seconds": 1}),
-        # The published sizes; at a tenth of the published rates five loops take hours, so a minute of them has to do.
-        Preset("full", sizes={"mib": 100, "loops": 5, "seconds": 60}),
-    ),
     engines=("mariadb", "mysql-8.0", "mysql", "mysql-5.5", "percona"),
     load=workload,
     fill=fill,

@@ -70,33 +70,10 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
 
-QUICK = (
-    "one",
-    "one-durable",
-    *(f"{mode.replace('_', '-')}{suffix}" for mode in FOUR_APPLIERS for suffix in ("", "-durable")),
-)
-# Rows of a table, of the warm-up and of the backlog (durable commits are slower); seconds of the measurement.
-SMALL = {"rows": 8000, "warm": 4500, "backlog": 23_000, "durable_backlog": 8000, "window": 20, "durable_window": 20}
-LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
-
 experiment(
     topology="raid",
     cases=CASES,
     compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
-    presets=(
-        Preset(
-            "quick",
-            sizes=SMALL,
-            cases=QUICK,
-            undecidable={
-                "logical-clock-durable-gains": "the gain is too close to the limit: rounds of 20 s vary by 10 %",
-                # Measured: 1.04 on 2026-11-23, and 0.89, 0.77 and 1.09 in three rounds of 2026-11-27.
-                "logical-clock-rescues-raid1-durable": "the ratio is too close to the limit: rounds of 20 s vary by "
-                "15 %",
-            },
-        ),
-        Preset("full", max_rounds=12, sizes=LONG),
-    ),
     engines=("mariadb", "mysql-8.0"),
     load=workload,
     prepare=catch_up_setup.prepare,

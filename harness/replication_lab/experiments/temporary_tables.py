@@ -91,18 +91,6 @@ experiment(
     topology="single",
     cases=_cases(),
     compared=("average_ms",),
-    presets=(
-        Preset(
-            "brief",
-            # On a machine with other work one measurement in ten took a third to two thirds longer.
-            max_rounds=16,
-            sizes={"queries": 20, "iterations": 1},
-            cases=tuple(case.name for case in _cases() if not case.settings["own"]),
-        ),
-        Preset("quick", max_rounds=16, sizes={"queries": 20, "iterations": 3}),
-        # The published sizes are those of quick already; more rounds make the intervals narrower.
-        Preset("full", min_rounds=8, max_rounds=12, sizes={"queries": 20, "iterations": 3}),
-    ),
     engines=(
         "mysql-5.5",
         "mysql-5.6",

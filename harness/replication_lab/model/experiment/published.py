@@ -81,9 +81,10 @@ class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The YAML file beside an experiment."""
+    """The YAML file beside an experiment; a preset has the fields of Preset (experiment.py)."""
 
     published: Published = Published(source="")
+    presets: dict[str, dict[str, Any]] = {}
     claims: dict[str, ClaimData] = {}
     expected: list[KnownVerdict] = []
 
