@@ -156,6 +156,8 @@ def test_every_command_takes_each_of_its_options_and_arguments():
     """A renamed option without its parameter would be noticed only when the command runs."""
     wrong = []
     for words, command in COMMANDS.items():
+        if isinstance(command, click.Group) and not command.callback:
+            continue
         try:
             inspect.signature(command.callback).bind(
                 **{each.name: None for each in command.params if each.expose_value}
@@ -164,6 +166,14 @@ def test_every_command_takes_each_of_its_options_and_arguments():
             wrong.append(f"lab {words}: {error}")
 
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_text_of_an_option_is_shown():
+    """One in commands.toml whose option was renamed would be lost without a word."""
+    known = {words: {each for option in command.params for each in option.opts} for words, command in COMMANDS.items()}
+    texts = {words: set(found.get("options", {})) for words, found in cli.COMMANDS.items()}
+
+    assert {words: found - known[words] for words, found in texts.items() if not found <= known[words]} == {}
 
 
 def help_of(words: str) -> str:

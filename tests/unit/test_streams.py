@@ -121,4 +121,4 @@ def test_every_command_is_in_the_help_of_a_narrow_terminal():
     """And the text goes on below the name."""
     said = at_a_terminal("--help", columns=40).decode()
 
-    assert [name for found in COMMANDS.values() for name in found if name not in said] == []
+    assert [name for name, found in COMMANDS.items() if "module" in found and name not in said] == []

@@ -1,7 +1,7 @@
 """The command line: its commands, each loaded when it is used, and its error messages.
 
 `lab --help` imports click and this file. A command's module imports Docker, SQL and statistics, so a command is known
-here by its line in COMMANDS until it is used.
+here by its entry in commands.toml until it is used.
 """
 
 import errno
@@ -9,7 +9,9 @@ import gc
 import importlib
 import os
 import sys
+import tomllib
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,90 +30,30 @@ EXTRAS = {"starlette": "live", "uvicorn": "live"}
 FAILED = 3  # 0, 1 and 2 are verdicts
 click.UsageError.exit_code = FAILED
 
-# The modules of this package, the commands of each, and the first sentence of a command's help.
-COMMANDS = {
-    "lab": {
-        "up": "Start a topology, verify it, and print connection details.",
-        "down": "Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.",
-        "status": "Show the running labs, each as a tree: nodes, roles, links, toxics, replication.",
-        "env": "Print how to connect to a lab as assignments for the shell.",
-        "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
-        "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
-        "clean": "Remove this checkout's labs that no running command uses, and the leftovers of killed commands.",
-        "completion": "Print the completion script for a shell.",
-    },
-    "images": {
-        "images": "Build the lab's images, and keep them for other machines: build, save, load, key.",
-    },
-    "attach": {
-        "attach": "Put Toxiproxy between services of a running Compose project that the lab did not write.",
-        "detach": "Restore an attached project: recreate its consumers without the lab, and remove what the lab added.",
-    },
-    "node": {
-        "sql": "Open a client on a node as root, or run statements or a file of SQL there.",
-        "logs": "Print the log of a node's container.",
-        "exec": "Run a command in a node's container, or in its virtual machine.",
-        "stop": "Stop nodes with SIGTERM, and verify that they exited with status 0.",
-        "kill": "Kill nodes with SIGKILL at the same moment, and verify that they were killed.",
-        "pause": "Freeze nodes, and verify that they do not answer; connections stay open.",
-        "start": "Start nodes on their old data, or resume paused ones, and verify that they serve clients.",
-    },
-    "live": {
-        "live": "Show a lab on a page where links and nodes can be changed while clients write.",
-        "watch": "Print the state of a lab once a second, show it on a screen, or serve it for Prometheus.",
-    },
-    "listing": {
-        "list": "List topologies, experiments, drills, toxics, workloads, disks, engines and runs.",
-    },
-    "disk": {
-        "disk": "Manage the disks under a node: list, limit, check, fail, corrupt, heal, replace, migrate.",
-        "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier or none.",
-    },
-    "failover": {
-        "failover": "Let NODE accept writes in place of the source, primary or machine that did.",
-        "rejoin": "Take NODE back after another node took over, such as a former source; list its errant transactions.",
-        "standby": "Take a machine with a replicated disk out of service; its peer takes over and writes to its own "
-        "disk only.",
-        "online": "Take a machine back into service after a standby or a disk failure, and wait until both disks are "
-        "in sync.",
-    },
-    "ask": {
-        "ask": "Measure what settings or topologies change, and print each effect with its 95 % interval.",
-    },
-    "experiment": {
-        "run": "Run an experiment and judge its claims.",
-    },
-    "record": {
-        "report": "Judge a recorded run again, without Docker, and write, print or open its report.",
-    },
-    "compare": {
-        "compare": "Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, "
-        "and the verdicts.",
-    },
-    "history": {
-        "history": "Show the runs under runs/ over time, and where a figure's level changed.",
-    },
-    "drill": {
-        "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",
-    },
-}
+# The texts of the command line, by the headings of `lab --help` and the words of a command.
+TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
+COMMANDS = {words: found for commands in TEXTS.values() for words, found in commands.items()}
 
-# Commands that change a running lab and do not undo it when they are interrupted.
-CHANGING = {
-    *("stop", "kill", "pause", "start", "toxic"),
-    *("failover", "rejoin", "standby", "online", "disk", "down", "clean"),
-}
+Decorator = Callable[[Callable[..., Any]], click.Command]
 
-# The headings of `lab --help`, each with the modules whose commands it lists.
-SECTIONS = {
-    "Labs": ("lab", "images", "listing"),
-    "Live": ("live",),
-    "Your own Compose project": ("attach",),
-    "Nodes": ("node",),
-    "Disks": ("disk",),
-    "Failover and clusters": ("failover",),
-    "Experiments and drills": ("ask", "experiment", "drill", "record", "compare", "history"),
-}
+
+def help_of(words: str) -> str:
+    return COMMANDS[words]["help"]
+
+
+def command(words: str, group: click.Group | None = None, **settings: Any) -> Decorator:
+    """Return the decorator of a command, in a group or alone; its help and that of its options is in commands.toml."""
+
+    def decorated(act: Callable[..., Any]) -> click.Command:
+        made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
+        texts = COMMANDS[words].get("options", {})
+        for option in (each for each in made.params if isinstance(each, click.Option)):
+            option.help = option.help or texts.get(max(option.opts, key=len))
+        if group:
+            group.add_command(made)
+        return made
+
+    return decorated
 
 
 class Deferred(click.Command):
@@ -120,8 +62,8 @@ class Deferred(click.Command):
     # The name of the command that runs.
     used = ""
 
-    def __init__(self, name: str, module: str, says: str) -> None:
-        super().__init__(name, help=says)
+    def __init__(self, name: str, module: str, help_: str) -> None:
+        super().__init__(name, help=help_)
         self._command, self._module = name, module
 
     def load(self) -> click.Command:
@@ -158,17 +100,17 @@ class Sections(click.Group):
         return renamed.command(name)
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands of each section, in the order of COMMANDS; all sections have the same column."""
+        """Write the commands of each section with the first sentence of their help; all have the same column."""
         width = max(map(len, self.commands))
-        for heading, modules in SECTIONS.items():
+        for heading, found in TEXTS.items():
             with formatter.section(heading):
-                found = [(name, says) for module in modules for name, says in COMMANDS[module].items()]
-                formatter.write_dl([(name.ljust(width), says) for name, says in found])
+                listed = [self.commands[name] for name in found if name in self.commands]
+                formatter.write_dl([(str(each.name).ljust(width), each.get_short_help_str(1000)) for each in listed])
 
 
 @click.group(
     cls=Sections,
-    commands=[Deferred(name, module, says) for module, found in COMMANDS.items() for name, says in found.items()],
+    commands=[Deferred(name, each["module"], each["help"]) for name, each in COMMANDS.items() if "module" in each],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(VERSION, message="lab %(version)s", help="Print the version and exit.")
@@ -279,7 +221,7 @@ def _say_stopped(error: BaseException) -> int:
 def _left_by(stop: KeyboardInterrupt) -> list[str]:
     said = [stop.said] if isinstance(stop, signals.Stopped) else []
     said += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
-    if not said and Deferred.used in CHANGING:
+    if not said and COMMANDS.get(Deferred.used, {}).get("changes"):
         said = ["it may have acted in part; ./lab status shows the state now"]
     return said
 

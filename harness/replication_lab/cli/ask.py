@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from replication_lab import experiments, runs
-from replication_lab.cli import files, names
+from replication_lab.cli import command, files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
@@ -42,7 +42,7 @@ FIRST_LINE = "# yaml-language-server: $schema="
 HIGHEST_SEED = 2_000_000
 
 
-@click.command()
+@command("ask")
 @click.argument(
     "arguments",
     nargs=-1,
@@ -54,98 +54,33 @@ HIGHEST_SEED = 2_000_000
     "topologies",
     metavar="TOPOLOGY[,TOPOLOGY…]",
     shell_complete=names.completed_by(catalogue.topologies),
-    help="Topologies to compare; same as the argument.",
 )
-@click.option(
-    "--vary",
-    "varied",
-    multiple=True,
-    metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rate, rtt, replication, wait_point, protocol (of DRBD), engine, image, cnf (my.cnf "
-    "files), NODE.storage, NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on "
-    "one). Given several times, all combinations are measured.",
-)
-@click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
+@click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
+@click.option("--set", "settings", multiple=True, metavar=SETTING)
 @of_cnf
-@click.option(
-    "--rtt",
-    metavar="CONDITION",
-    help="Round trip of every link: 40ms, 40ms±5ms, 40ms+loss=2% or the name of a toxic; same as --set rtt=CONDITION.  "
-    "[default: a bare link]",
-)
-@click.option(
-    "--clients", metavar="NUMBER", help="Number of concurrent clients; same as --set clients=NUMBER.  [default: 1]"
-)
-@click.option(
-    "--rate",
-    metavar="RATE",
-    help="Transactions to begin each second (200/s) or minute (12000/m), evenly spaced, by all clients together; same "
-    "as --set rate=RATE. Each latency then starts at the moment when the transaction should have begun.  "
-    "[default: as many as possible]",
-)
+@click.option("--rtt", metavar="CONDITION")
+@click.option("--clients", metavar="NUMBER")
+@click.option("--rate", metavar="RATE")
 @of_node_storage
 @of_node_disk
-@click.option(
-    "--baseline",
-    multiple=True,
-    metavar=SETTING,
-    help="Value of a varied setting that its other values are compared with.  [default: the first value of the first "
-    "--vary]",
-)
-@click.option(
-    "--claim",
-    "claims",
-    multiple=True,
-    metavar="CLAIM",
-    help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
-    "throughput, p50, p95, p99, p99.9, errors (the share that failed) and lag (seconds).",
-)
-@click.option(
-    "--workload",
-    metavar="NAME|FILE",
-    help="Load: inserts, a sysbench script such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
-    "(transactions between lines --).  [default: inserts]",
-)
-@click.option(
-    "--load-command",
-    metavar="CMD",
-    help="Load in place of --workload: a command for sh that prints a line for each transaction (docs/asking.md).",
-)
-@click.option(
-    "--load-image",
-    metavar="IMAGE",
-    help="Image that --load-command runs in.  [default: the image of the lab's own load]",
-)
-@click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
-@click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
+@click.option("--baseline", multiple=True, metavar=SETTING)
+@click.option("--claim", "claims", multiple=True, metavar="CLAIM")
+@click.option("--workload", metavar="NAME|FILE")
+@click.option("--load-command", metavar="CMD")
+@click.option("--load-image", metavar="IMAGE")
+@click.option("--schema", metavar="FILE")
+@click.option("--init", metavar="FILE")
 @of_engine
 @of_image
-@click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
-@click.option(
-    "--margin",
-    default="10%",
-    show_default=True,
-    metavar="PERCENT",
-    help="Measure until the throughput and median latency of each case, divided by those of its baseline, are known "
-    "within ± this share, at 95 % confidence.",
-)
-@click.option("--rounds", default=12, show_default=True, help="Maximum number of rounds.")
-@click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
-@click.option(
-    "--drill",
-    metavar="NAME",
-    help="Drill to run for each case after the load, such as lose-source. It measures lost rows and the time without "
-    "service; a claim may then use lost and rto.",
-)
-@click.option("--drill-runs", type=int, metavar="NUMBER", help="Number of drills for each case.  [default: 3]")
-@click.option(
-    "--ledger",
-    is_flag=True,
-    help="In a drill, run the transactions of --workload FILE.sql, each with a row in a ledger; lost then counts these "
-    "transactions.  [default: count rows that the drill inserts]",
-)
-@click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
-@click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@click.option("--seconds", default=3, show_default=True)
+@click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
+@click.option("--rounds", default=12, show_default=True)
+@click.option("--max-minutes", default=0.0)
+@click.option("--drill", metavar="NAME")
+@click.option("--drill-runs", type=int, metavar="NUMBER")
+@click.option("--ledger", is_flag=True)
+@click.option("--save", metavar="FILE")
+@click.option("--seed", default=7, show_default=True)
 @on_noise
 @keep_failed
 @as_json
@@ -160,20 +95,6 @@ def ask(
     json_: bool,
     **asked: Any,
 ) -> None:
-    """Measure what settings or topologies change, and print each effect with its 95 % interval.
-
-    Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
-
-    Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
-
-    Example: lab ask async,semisync,galera,group,drbd --rtt 40ms --clients 4 --drill lose-source
-
-    Example: lab ask semisync --vary source.disk=ssd,sata-7200
-
-    Example: lab ask semisync --vary engine=mariadb,mysql-8.0
-
-    Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
-    """
     _refuse_bad_options(seed, {**asked, "topology": topologies, "save": save})
     question = _question(_topologies(arguments, topologies).split(","), asked)
     experiment = experiments.asked(question)

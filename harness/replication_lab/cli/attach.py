@@ -8,7 +8,7 @@ import click
 from replication_lab.attach import attach as attaching
 from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
-from replication_lab.cli import output
+from replication_lab.cli import command, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
@@ -19,54 +19,15 @@ from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 UNKNOWN = 2
 
 
-@click.command()
-@click.option(
-    "-f",
-    "--file",
-    "files",
-    multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Compose file of the project; may be repeated, as for docker compose.  [default: the files that the running "
-    "project was started from]",
-)
-@click.option(
-    "-p", "--project-name", "project", default="", metavar="NAME", help="Name of the project, as for docker compose."
-)
-@click.option(
-    "--env-file",
-    "env_files",
-    multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Environment file, as for docker compose.",
-)
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Profile to enable, as for docker compose.")
-@click.option(
-    "--link",
-    "links",
-    multiple=True,
-    required=True,
-    metavar="CONSUMER:SERVER[:PORT]",
-    help="Put a link between a service and the database server that it connects to; may be repeated. Between two "
-    "servers, in whichever order, it carries the replication.",
-)
-@click.option(
-    "--rtt",
-    default="none",
-    metavar="CONDITION",
-    help="Condition of each link from the start, such as 40ms; see `lab toxic`.  [default: none]",
-)
-@click.option(
-    "--dsn",
-    "dsns",
-    multiple=True,
-    metavar="SERVER=@FILE",
-    help="Account that the lab uses on a server: a file with mysql://USER:PASSWORD@ that only you can read (mode "
-    "0600); may be repeated. An account in place of @FILE is accepted, but other users can read it meanwhile.  "
-    "[default: the one in its container's environment]",
-)
-@click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")
+@command("attach")
+@click.option("-f", "--file", "files", multiple=True, type=click.Path(), metavar="FILE")
+@click.option("-p", "--project-name", "project", default="", metavar="NAME")
+@click.option("--env-file", "env_files", multiple=True, type=click.Path(), metavar="FILE")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME")
+@click.option("--link", "links", multiple=True, required=True, metavar="CONSUMER:SERVER[:PORT]")
+@click.option("--rtt", default="none", metavar="CONDITION")
+@click.option("--dsn", "dsns", multiple=True, metavar="SERVER=@FILE")
+@click.option("--yes", is_flag=True)
 @as_json
 def attach(
     *,
@@ -77,20 +38,6 @@ def attach(
     json_: bool,
     **of_compose: Any,
 ) -> None:
-    """Put Toxiproxy between services of a running Compose project that the lab did not write.
-
-    No file of the project is changed: an override file gives each CONSUMER a name of its own for the SERVER, so that
-    one service can have a slow link to a server while another does not. For this the lab recreates the consumer's
-    container; it asks first. `lab detach` restores the project.
-
-    The attached project is a lab: `lab status`, `lab toxic` and `lab drill --lab NAME` act on it.
-
-    Exit status 0: attached and verified, 2: attached, but nothing has crossed one of the links so far.
-
-    Example: lab attach -f docker-compose.yml --link app:db --rtt 40ms
-
-    Example: lab attach --link app:db --link db:db-replica --dsn db=@account --yes
-    """
     known_toxic(rtt)
     accounts = dict(map(parse_dsn, dsns))
     for server in (name for name, each in accounts.items() if each.origin == AS_TYPED and each.password):
@@ -131,19 +78,10 @@ def _ask(found: AttachPlan, yes: bool) -> None:
         raise LabError("not confirmed; nothing was changed", "the answer y", "./lab attach --yes with the same options")
 
 
-@click.command()
+@command("detach")
 @of_lab
 @as_json
 def detach(name: str | None, json_: bool) -> None:
-    """Restore an attached project: recreate its consumers without the lab, and remove what the lab added.
-
-    Nothing of the project is removed. --lab is optional if only one project is attached. A project whose Toxiproxies
-    were removed by other means is restored, too.
-
-    Exit status 0: the project is as it was, 1: it differs, because its files changed meanwhile.
-
-    Example: lab detach --lab shop
-    """
     done = attaching.detach(name, tell)
     if json_:
         unnamed = [{"service": service, "volume": volume} for service, volume in done.unnamed]

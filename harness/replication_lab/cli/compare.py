@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from replication_lab import runs
-from replication_lab.cli import names
+from replication_lab.cli import command, names
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json, percentage
 from replication_lab.model.comparing.comparison import Comparison, compare
@@ -18,46 +18,14 @@ from replication_lab.report import compared
 MOST_MARGIN = 0.9
 
 
-@click.command("compare")
+@command("compare")
 @click.argument("before", shell_complete=names.completed_by(names.runs))
 @click.argument("after", default="latest", shell_complete=names.completed_by(names.runs))
-@click.option(
-    "--margin",
-    default="10%",
-    show_default=True,
-    metavar="PERCENT",
-    help="How much worse a figure may be, in percent of its earlier value.",
-)
-@click.option(
-    "--figure",
-    "figures",
-    multiple=True,
-    type=click.Choice(list(FIGURES)),
-    metavar="FIGURE",
-    help="Figure that decides the exit status, such as latency_p99_ms; may be given several times.  [default: the "
-    "figures by which the experiment compares a case, mostly throughput]",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "html"]),
-    default="text",
-    show_default=True,
-    help="markdown: tables for the job summary of a pipeline; html: a page like that of a report.",
-)
+@click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
+@click.option("--figure", "figures", multiple=True, type=click.Choice(list(FIGURES)), metavar="FIGURE")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @as_json
 def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
-    """Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, and the verdicts.
-
-    BEFORE and AFTER are folders, names under runs/, latest, or files that `lab report --format baseline` printed. Where
-    the machines differ, only the ratios of claims are judged, since rates and latencies depend on the machine.
-
-    Exit status 0: no figure is worse by more than the margin, 1: something is, 2: unknown.
-
-    Example: lab compare 20261124-233146-semisync_wan latest --format html > changes.html
-
-    Example: lab compare baseline.json --margin 5%
-    """
     share = percentage(margin, "--margin")
     if not 0 < share <= MOST_MARGIN:
         raise LabError(f"--margin is {margin}", f"more than 0 % and at most {MOST_MARGIN:.0%}", "--margin 10%")

@@ -10,7 +10,7 @@ import click
 from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
-from replication_lab.cli import listing, names
+from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
@@ -22,48 +22,20 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
 
 
-@click.command()
+@command("drill")
 @click.argument(
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
-@click.option(
-    "--fault",
-    metavar="NAME",
-    shell_complete=names.completed_by(names.drills),
-    help="Run only this drill.  [default: all drills of TOPOLOGY]",
-)
-@click.option("--seconds", type=float, help="Duration of the fault in seconds.  [default: set in the drill's file]")
-@click.option("--seed", default=7, show_default=True, help="Seed for the random start time of the fault.")
+@click.option("--fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
+@click.option("--seconds", type=float)
+@click.option("--seed", default=7, show_default=True)
 @of_engine
 @of_image
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of runs, each with a record of its own; each adds 1 to the seed. With more than 1, --json is a list.",
-)
+@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
 @keep_failed
-@click.option(
-    "--lab",
-    "name",
-    metavar="NAME",
-    shell_complete=names.completed_by(names.labs),
-    help="Run the drills on this attached project, as it is, in place of a topology (see `lab attach`).",
-)
-@click.option(
-    "--probe",
-    metavar="URL|COMMAND",
-    help="With --lab: probe the application during the whole drill. A URL is requested from this host; a command, such "
-    "as 'curl -fsS http://localhost/health', runs in the consumer of the first link. Reports success, latency and time "
-    "to recover.",
-)
-@click.option(
-    "--probe-in",
-    metavar="SERVICE",
-    default="",
-    help="Service in which the command of --probe runs.  [default: the consumer of the first link]",
-)
+@click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
+@click.option("--probe", metavar="URL|COMMAND")
+@click.option("--probe-in", metavar="SERVICE", default="")
 @as_json
 def drill(
     *,
@@ -76,19 +48,6 @@ def drill(
     json_: bool,
     **others: Any,
 ) -> None:
-    """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
-
-    The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills. FILE is a drill of your
-    own, a .yaml file with the key topology, such as the live page saves. With --lab the drills are run on an attached
-    project instead: on each of its links and servers.
-
-    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab report` computes
-    the verdicts again.
-
-    Example: lab drill galera --fault kill-node --count 5 --keep
-
-    Example: lab drill --lab shop --fault cut-link --probe 'curl -fsS http://localhost:8080/health'
-    """
     if others["name"] or others["probe"] or others["probe_in"]:
         _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
     if not topology:

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from replication_lab import experiments, runs
-from replication_lab.cli import names
+from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import settings_of
 from replication_lab.cli.options import (
@@ -38,37 +38,24 @@ DECIDED_BY_A_FILE = (
 )
 
 
-@click.command()
+@command("run")
 @click.argument("experiment", shell_complete=names.completed_by(experiments.names))
-@click.option(
-    "--engine",
-    metavar="ENGINE[,ENGINE…]",
-    help="Engines to measure, recorded together; `all` for every engine that the experiment supports.  "
-    "[default: mariadb, or the engines that the experiment compares]",
-)
-@click.option(
-    "--image",
-    multiple=True,
-    metavar="IMAGE",
-    help="Docker image to measure in place of the engine's own, as in `lab up`; may be repeated: recorded together.",
-)
+@click.option("--engine", metavar="ENGINE[,ENGINE…]")
+@click.option("--image", multiple=True, metavar="IMAGE")
 @click.option(
     "--preset",
     default="quick",
     show_default=True,
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: found.presets),
-    help="Size of the run: brief, quick, full, or another preset of the experiment. `full` has the sizes of the "
-    "publication and takes hours; the others take minutes.",
 )
-@click.option("--rounds", type=int, metavar="NUMBER", help="Maximum number of rounds.  [default: the preset's]")
+@click.option("--rounds", type=int, metavar="NUMBER")
 @click.option(
     "--case",
     "cases",
     multiple=True,
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: [case.name for case in found.cases]),
-    help="Measure this case only; may be repeated. Claims that need other cases are not judged.",
 )
 @click.option(
     "--claim",
@@ -76,43 +63,15 @@ DECIDED_BY_A_FILE = (
     multiple=True,
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: [claim.id for claim in found.claims]),
-    help="Judge this claim only, and measure only the cases that it needs; may be repeated.",
 )
-@click.option(
-    "--against",
-    metavar="ENGINE|FILE.cnf|git:REVISION",
-    shell_complete=names.completed_by(names.engines),
-    help="What to compare with in the same rounds. The reference is another server (an engine, a vendor's version or "
-    "an image), or the topology's Compose file of another revision, such as git:main. With a my.cnf file, the servers "
-    "that start with it are compared with the same servers without it. In each case, no compared figure (mostly the "
-    "throughput) may be worse by more than --margin.",
-)
-@click.option(
-    "--margin",
-    default="10%",
-    show_default=True,
-    metavar="PERCENT",
-    help="How much worse a figure may be in a comparison with --against, in percent.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[NODE.]VARIABLE=VALUE",
-    help="Set a server variable in every case, on every server or on NODE; may be repeated. If --set, --cnf, --storage "
-    "or --disk is given, the run judges only laws and compares nothing with published figures.",
-)
+@click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.completed_by(names.engines))
+@click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
+@click.option("--set", "settings", multiple=True, metavar="[NODE.]VARIABLE=VALUE")
 @of_cnf
 @of_node_storage
 @of_node_disk
-@click.option(
-    "--rtt",
-    metavar="MS",
-    default="",
-    help="Round trip of the WAN in place of the published one, such as 40ms. Then only laws are judged, and nothing is "
-    "compared with published figures.",
-)
-@click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@click.option("--rtt", metavar="MS", default="")
+@click.option("--seed", default=7, show_default=True)
 @on_noise
 @keep_failed
 @as_json
@@ -127,19 +86,6 @@ def run(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Run an experiment and judge its claims. `lab list experiments` shows the choices.
-
-    EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote. Files in lab/experiments/ have the
-    names of experiments.
-
-    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
-
-    Example: lab run semisync_wan --engine mariadb,mysql-8.0
-
-    Example: lab run semisync_wan --rtt 40ms
-
-    Example: lab run semisync_wan --claim async-costs-little --rounds 5
-    """
     cases, claims = ([*dict.fromkeys(options[each])] for each in ("cases", "claims"))
     only = Only(rounds=options["rounds"], cases=cases, claims=claims)
     cnf: dict[str, GivenFile] = {}

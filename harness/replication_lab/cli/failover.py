@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from replication_lab import replication
-from replication_lab.cli import names, output
+from replication_lab.cli import command, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import up as labs
@@ -29,68 +29,36 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
         yield replication.of(lab)
 
 
-@click.command()
+@command("failover")
 @_of_node
-@click.option("--allow-data-loss", is_flag=True, help="Promote even if NODE lacks writes of another node.")
+@click.option("--allow-data-loss", is_flag=True)
 def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
-    """Let NODE accept writes in place of the source, primary or machine that did.
-
-    A replica becomes the source; the old source is fenced, and the other replicas are repointed. A replica with
-    transactions that the new source lacks is not repointed; the command lists them. A member of a group becomes its
-    primary. A machine with a replicated disk becomes DRBD's primary; its peer must be down or secondary. Under
-    Pacemaker the service moves to NODE.
-
-    Example: lab failover replica
-    """
     with _changing(name, "failover") as nodes:
         done = nodes.take_over(node, allow_data_loss)
     print_json(done) if json_ else output.promoted(out, done)
 
 
-@click.command()
+@command("rejoin")
 @_of_node
-@click.option(
-    "--discard-errant",
-    is_flag=True,
-    help="Discard what only NODE has: replace its data with the source's; after a split brain, its own changes.",
-)
+@click.option("--discard-errant", is_flag=True)
 def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> None:
-    """Take NODE back after another node took over, such as a former source; list its errant transactions.
-
-    A machine with a replicated disk reconnects and is resynced; with --discard-errant it is the victim of a split
-    brain.
-
-    Example: lab rejoin source
-    """
     with _changing(name, "rejoin") as nodes:
         done = nodes.take_back(node, discard_errant, tell)
     print_json(done) if json_ else output.rejoined(out, done)
 
 
-@click.command()
+@command("standby")
 @_of_node
 def standby(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine with a replicated disk out of service; its peer takes over and writes to its own disk only.
-
-    Under Pacemaker by `crm node standby`.
-
-    Example: lab standby node1
-    """
     with _changing(name, "standby") as nodes:
         done = nodes.standby(node)
     moved = "" if done.seconds is None else f"; its service moved to the peer in {done.seconds:.1f} s"
     print_json(done) if json_ else out.print(f"{done.standby} is in standby{moved}")
 
 
-@click.command()
+@command("online")
 @_of_node
 def online(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine back into service after a standby or a disk failure, and wait until both disks are in sync.
-
-    Under Pacemaker by `crm node online`.
-
-    Example: lab online node1
-    """
     with _changing(name, "online") as nodes:
         done = nodes.online(node, tell)
     print_json(done) if json_ else output.rejoined(out, done)

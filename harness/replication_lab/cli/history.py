@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from replication_lab import runs
+from replication_lab.cli import command
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.model.comparing import over_time as model
@@ -13,28 +14,13 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.report import over_time
 
 
-@click.command()
+@command("history")
 @click.argument("claim", required=False)
-@click.option("--experiment", metavar="NAME", help="Show only runs of this experiment.")
-@click.option("--engine", metavar="NAME", help="Show only runs on this engine.")
-@click.option(
-    "--saved",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    metavar="FOLDER",
-    help="Show also the runs whose files of `lab report --format baseline` are in FOLDER, such as one of a pipeline.",
-)
+@click.option("--experiment", metavar="NAME")
+@click.option("--engine", metavar="NAME")
+@click.option("--saved", type=click.Path(file_okay=False, exists=True, path_type=Path), metavar="FOLDER")
 @as_json
 def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
-    """Show the runs under runs/ over time, and where a figure's level changed.
-
-    Without CLAIM, a line for each claim's ratio and each case's compared figures. With CLAIM, such as
-    after-sync-one-client-per-round-trip or throughput:none, a line for each run. A series holds only runs that can be
-    compared: same experiment, preset, conditions, engine, reference of --against and kind of machine.
-
-    Example: lab history throughput:none --experiment semisync_wan
-
-    Example: lab history --saved figures/
-    """
     kept = {(found.run, found.started): found for found in [*_of_files(saved), *runs.digests()]}
     found = [
         series

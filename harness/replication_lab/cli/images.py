@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from replication_lab import experiments
-from replication_lab.cli import names
+from replication_lab.cli import command, help_of, names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import all_of, as_json
 from replication_lab.lab import stock
@@ -16,17 +16,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import archives
 from replication_lab.world.docker import engine as docker_engine
 
-
-@click.group()
-def images() -> None:
-    """Build the lab's images, and keep them for other machines: build, save, load, key.
-
-    If LAB_IMAGES is a prefix such as registry.example/team/lab, images are pulled from that registry where it has one
-    of the current recipe, and built here otherwise.
-
-    Example: lab images save .lab-images mariadb
-    """
-
+images = click.Group("images", help=help_of("images"))
 
 # What chooses images: engines, and topologies that need more than the usual ones.
 of_images = all_of(
@@ -60,60 +50,31 @@ def needed(engines: Sequence[str], topologies: Sequence[str], experiment: str | 
     return stock.needed([*dict.fromkeys(engines)], topologies)
 
 
-@images.command("build")
+@command("images build", images)
 @of_images
-@click.option("--push", metavar="PREFIX", help="Also push the images to a registry, as PREFIX/NAME:RECIPE-PROCESSOR.")
+@click.option("--push", metavar="PREFIX")
 @as_json
 def build(
     engines: Sequence[str], topologies: Sequence[str], experiment: str | None, push: str | None, json_: bool
 ) -> None:
-    """Build the images that are missing or out of date: those of ENGINE (mariadb), Toxiproxy and the load.
-
-    With --push, other machines pull them from there if LAB_IMAGES=PREFIX. `docker login` gives access to the registry.
-    The printed lines end with the digests of the images. If LAB_IMAGES_DIGESTS is a file with these lines, other images
-    are not pulled.
-
-    Example: lab images build mariadb mysql-8.0 --push registry.example/team/lab
-    """
     done = stock.build(needed(engines, topologies, experiment), push or "")
     print_json(done) if json_ else out.print("\n".join(done))
 
 
-@images.command("save")
+@command("images save", images)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @of_images
 @as_json
 def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
-    """Write archives of the images into DIR, for the cache of a pipeline; build missing images.
-
-    They are the images of ENGINE (mariadb), Toxiproxy and the load. An existing archive is kept if it holds the same
-    image as this engine. The list images.json has the digests of all archives. Its own SHA-256 is printed last: keep
-    it where only you can write, for `lab images load --sha256`.
-
-    Example: lab images save .lab-images mariadb
-    """
     saved = stock.save(folder, needed(engines, topologies, experiment))
     print_json(saved) if json_ else out.print("\n".join([*saved.archives, saved.listing, f"SHA-256 {saved.sha256}"]))
 
 
-@images.command("load")
+@command("images load", images)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option(
-    "--sha256",
-    metavar="HEX",
-    callback=lambda _context, _option, given: sha256_of(given),
-    help="SHA-256 that `lab images save` printed; nothing is loaded if an archive has changed since.",
-)
+@click.option("--sha256", metavar="HEX", callback=lambda _context, _option, given: sha256_of(given))
 @as_json
 def load(folder: Path, sha256: str, json_: bool) -> None:
-    """Load the archives in DIR that are current, and name the archives that are not.
-
-    An archive is current if its image was built from this checkout's recipe, for this processor. Other images are built
-    when they are first needed. An archive that names another image than its own is not loaded. Without --sha256 the
-    content of an image is not verified: any user with write access to DIR decides what runs in the labs.
-
-    Example: lab images load .lab-images --sha256 HEX
-    """
     docker_engine.ensure()
     loaded = archives.load(folder, tell, sha256)
     print_json(loaded) if json_ else out.print("\n".join(loaded) or "no image was loaded: no archive is current")
@@ -126,15 +87,9 @@ def sha256_of(given: str | None) -> str:
     return given or ""
 
 
-@images.command("key")
+@command("images key", images)
 @of_images
 @as_json
 def key(engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
-    """Print a cache key for the images of ENGINE (mariadb), Toxiproxy and the load, without Docker.
-
-    It changes with every file that the images are built from, and with the machine's processor.
-
-    Example: lab images key mariadb
-    """
     found = archives.key(needed(engines, topologies, experiment))
     print_json({"key": found}) if json_ else click.echo(found)

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, names, output
+from replication_lab.cli import FAILED, cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab, server_of
@@ -29,50 +29,17 @@ from replication_lab.world.docker import project
 SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
-@click.command()
+@command("up")
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
 @of_engine
 @of_image
-@click.option(
-    "--lab",
-    "name",
-    metavar="NAME",
-    help="Name of the lab and its Compose project; another name starts a second lab.  [default: lab-TOPOLOGY]",
-)
-@click.option(
-    "--toxic",
-    "toxics",
-    multiple=True,
-    metavar="LINK=CONDITION",
-    help="Put CONDITION on LINK instead of the topology's default; may be repeated. In numbers (40ms, 40ms±5ms, "
-    "100mbit, 40ms+20mbit, loss=2%, duplicate=1%, reorder=5%) or by name; `lab toxic` lists the names. A rate is "
-    "shared by all connections.",
-)
-@click.option(
-    "--storage",
-    multiple=True,
-    metavar="[NODE=]LEVEL[:DISKS]",
-    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0, raid1, or raid0:3 for three; may "
-    "be repeated.  "
-    "[default: no emulated disks]",
-)
+@click.option("--lab", "name", metavar="NAME")
+@click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
+@click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @of_disks
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="[NODE.]NAME=VALUE",
-    help="Start NODE, or all nodes, with this value of a server's variable; may be repeated.",
-)
+@click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
 @of_cnf
-@click.option(
-    "--init",
-    multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Run a .sql or .sql.gz file at the first start, where clients write; may be repeated. If a statement fails, "
-    "the lab is removed.",
-)
+@click.option("--init", multiple=True, type=click.Path(), metavar="FILE")
 @as_json
 def up(
     *,
@@ -86,22 +53,6 @@ def up(
     json_: bool,
     **others: Any,
 ) -> None:
-    """Start a topology, verify it, and print connection details.
-
-    `lab list` shows the topologies, engines, toxics and disks.
-
-    Example: lab up semisync --engine mysql-8.0 --toxic source-replica=40ms
-
-    Example: lab up async --engine source=mysql-8.0 --engine replica=mysql
-
-    Example: lab up semisync --image registry.example/mysql:8.4
-
-    Example: lab up async --storage raid0 --disk sata-7200
-
-    Example: lab up semisync --set replica.sync_binlog=0 --cnf my.cnf
-
-    Example: lab up semisync --init shop.sql.gz
-    """
     source = click.get_current_context().get_parameter_source
     settings, cnf = pairs("--set", others.pop("settings")), cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
@@ -118,27 +69,19 @@ def up(
         output.how_to_connect(out, lab, asked.wanted_toxics)
 
 
-@click.command()
+@command("down")
 @of_lab
 @as_json
 def down(name: str | None, json_: bool) -> None:
-    """Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.
-
-    Example: lab down --lab lab-semisync
-    """
     gone = removal.down(name, tell)
     if json_:
         print_json({"down": gone})
 
 
-@click.command()
+@command("status")
 @of_lab
 @as_json
 def status(name: str | None, json_: bool) -> None:
-    """Show the running labs, each as a tree: nodes, roles, links, toxics, replication.
-
-    Example: lab status --lab lab-semisync
-    """
     docker_engine.client()
     chosen = [project.find(name)] if name else list(project.all_labs().values())
     seen = [views.view(lab) for lab in chosen]
@@ -148,17 +91,10 @@ def status(name: str | None, json_: bool) -> None:
         output.labs(out, seen)
 
 
-@click.command()
+@command("env")
 @of_lab
 @as_json
 def env(name: str | None, json_: bool) -> None:
-    """Print how to connect to a lab as assignments for the shell.
-
-    MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_USER, MYSQL_PWD, MYSQL_DATABASE and LAB_DSN lead to the node that takes writes,
-    LAB_<NODE>_HOST, LAB_<NODE>_PORT and LAB_<NODE>_DSN to each node, as LAB_REPLICA_DSN.
-
-    Example: eval "$(lab env)"
-    """
     found = variables(project.find(name))
     if json_:
         print_json(found)
@@ -167,28 +103,16 @@ def env(name: str | None, json_: bool) -> None:
         click.echo(f"export {key}={shlex.quote(value)}")
 
 
-@click.command()
+@command("toxic")
 @click.argument("link", required=False, shell_complete=names.completed_by(names.links))
 @click.argument("toxic", required=False, metavar="[CONDITION]", shell_complete=names.completed_by(names.toxics))
 @click.argument("more", nargs=-1, metavar="")
-@click.option("--check", metavar="CONDITION", help="Validate a condition and print what it does; change nothing.")
+@click.option("--check", metavar="CONDITION")
 @of_lab
 @as_json
 def toxic(
     *, link: str | None, toxic: str | None, more: tuple[str, ...], check: str | None, name: str | None, json_: bool
 ) -> None:
-    """List toxics, or replace the toxics of a LINK; CONDITION none removes them.
-
-    A condition is the name of a toxic or is written in numbers: 40ms, 40ms±5ms (or 40ms+-5ms),
-    40ms↓10ms↑30ms (or 40ms,down=10ms,up=30ms), 100mbit, 40ms+20mbit, loss=2% (or
-    loss=2%,down), duplicate=1%, reorder=5%. A rate is that of the link, in each direction:
-    all of its connections share it. The last three are shares of the packets between the
-    node and the proxy.
-
-    Several links: lab toxic LINK=CONDITION LINK=CONDITION
-
-    Example: lab toxic source-replica 40ms±5ms
-    """
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
     elif link and "=" in link:
@@ -223,14 +147,10 @@ def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
-@click.command()
+@command("doctor")
 @as_json
-@click.option("--undo", is_flag=True, help="Remove what the lab added to apt (LAB_INSTALL), and list what stays.")
+@click.option("--undo", is_flag=True)
 def doctor(json_: bool, undo: bool) -> None:
-    """Check prerequisites and leftovers on this host and suggest fixes.
-
-    Example: lab doctor
-    """
     if undo:
         done = examination.undo(tell)
         removed = ", ".join(done.removed) or "nothing"
@@ -241,22 +161,13 @@ def doctor(json_: bool, undo: bool) -> None:
     sys.exit(0 if all(finding.ok for finding in findings) else FAILED)
 
 
-@click.command()
+@command("clean")
 @click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
-@click.option("--images", "images_", is_flag=True, help="Also remove the lab's Docker images.")
-@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
+@click.option("--images", "images_", is_flag=True)
+@click.option("--dry-run", is_flag=True)
+@click.option("--yes", is_flag=True)
 @as_json
 def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
-    """Remove this checkout's labs that no running command uses, and the leftovers of killed commands.
-
-    With NAME, remove only these labs. On a terminal, show what would be removed, and ask first.
-
-    Labs of other checkouts, machines and users, and labs started with Compose directly, are only listed. To remove
-    one: `lab down --lab NAME`.
-
-    Example: lab clean --dry-run
-    """
     found = removal.removable(images_, labs_)
     if dry_run:
         print_json({"would_remove": found}) if json_ else out.print("\n".join(found) or "nothing to remove")
@@ -269,11 +180,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 
 
-@click.command()
+@command("completion")
 @click.argument("shell", type=click.Choice([*SHELLS]), default="bash")
 def completion(shell: str) -> None:
-    """Print the completion script for a shell.
-
-    Example: eval "$(./lab completion bash)"
-    """
     click.echo(SHELLS[shell](cli, {}, "lab", "_LAB_COMPLETE").source())

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from replication_lab import experiments, runs
-from replication_lab.cli import names, output
+from replication_lab.cli import command, names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.lab import status as views
@@ -95,20 +95,12 @@ KINDS: dict[str, Callable[[], Rows]] = {
 }
 
 
-@click.command("list")
+@command("list")
 @click.argument(
     "kind", required=False, metavar=f"[{'|'.join(KINDS)}]", shell_complete=names.completed_by(lambda: list(KINDS))
 )
 @as_json
 def list_names(kind: str | None, json_: bool) -> None:
-    """List topologies, experiments, drills, toxics, workloads, disks, engines and runs.
-
-    Their names are what the other commands take. Without an argument, list every kind. `lab list engines` also shows
-    source, processor, features, when each was tested, and its image, which is refused on another processor. Files of
-    your own in lab/ come before the shipped ones (docs/pytest.md); the column origin shows them.
-
-    Example: lab list drills
-    """
     if kind and kind not in KINDS:
         raise unknown_name("list", kind, KINDS, "./lab list")
     show(kind, json_)

@@ -12,7 +12,7 @@ import msgspec
 from rich.live import Live
 
 from replication_lab import VERSION
-from replication_lab.cli import live_text, names
+from replication_lab.cli import command, live_text, names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import Decorator, all_of, as_json, of_engine, of_image, of_lab, server_of
 from replication_lab.live import prometheus
@@ -69,20 +69,12 @@ def _session(
         yield session
 
 
-@click.command()
+@command("live")
 @_of_view(CLIENTS)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
-@click.option("--no-open", is_flag=True, help="Do not open a browser.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0)
+@click.option("--no-open", is_flag=True)
 @as_json
 def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
-    """Show a lab on a page where links and nodes can be changed while clients write.
-
-    Uses the running lab of that name or topology, or the only one. If there is none, starts one, and removes it at the
-    end. The printed address has a token that works once, within ten minutes. Ctrl-C ends the page and undoes what was
-    changed there.
-
-    Example: lab live semisync --clients 8
-    """
     from replication_lab.live.server import leading_to, serving
 
     with _session(**of_view) as session:
@@ -99,31 +91,13 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
     tell(f"{session.lab.name} was removed; the page has ended")
 
 
-@click.command()
+@command("watch")
 @_of_view(0)
-@click.option("--seconds", type=click.FloatRange(min=0), help="End after this time.  [default: at Ctrl-C]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([LINE, SCREEN, PROMETHEUS]),
-    default=LINE,
-    show_default=True,
-    help="line: the state once a second, as a line of text or, with --json, of JSON; screen: nodes, links, commits, "
-    "latency, lag and the ledger; prometheus: the figures, served on 127.0.0.1 at /metrics until Ctrl-C.",
-)
-@click.option("--port", type=click.IntRange(0, 65535), help="Port of --format prometheus.  [default: 9104]")
+@click.option("--seconds", type=click.FloatRange(min=0))
+@click.option("--format", "form", type=click.Choice([LINE, SCREEN, PROMETHEUS]), default=LINE, show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535))
 @as_json
 def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
-    """Print the state of a lab once a second, show it on a screen, or serve it for Prometheus.
-
-    docs/live.md describes the JSON: it is the state that the live page gets.
-
-    Example: lab watch --json --seconds 10
-
-    Example: lab watch --format screen --clients 4
-
-    Example: lab watch --format prometheus --lab lab-semisync --port 9104
-    """
     _refuse_of_another_format(form, seconds, port, json_)
     if form == PROMETHEUS:
         _serve_figures(PORT if port is None else port, json_, of_view)

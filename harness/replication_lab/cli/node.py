@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from replication_lab import replication
-from replication_lab.cli import COMMANDS, FAILED, names, output
+from replication_lab.cli import FAILED, command, names, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.options import all_of, as_json, of_lab, one_node
 from replication_lab.lab import nodes as acting
@@ -31,33 +31,13 @@ of_some_nodes = all_of(
 )
 
 
-@click.command()
+@command("sql")
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
-@click.option(
-    "-e",
-    "--execute",
-    "typed",
-    help="Run one or more statements, print their rows, and exit.  [default: open an interactive client]",
-)
-@click.option(
-    "--file", type=click.Path(path_type=Path), metavar="FILE", help="Run the statements of a .sql or .sql.gz file."
-)
+@click.option("-e", "--execute", "typed")
+@click.option("--file", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab
 @as_json
 def sql(node: str | None, typed: str | None, file: Path | None, name: str | None, json_: bool) -> None:
-    """Open a client on a node as root, or run statements or a file of SQL there.
-
-    The default NODE is the source, primary or first cluster node. The default database is lab; in an attached project
-    the one of MYSQL_DATABASE or MARIADB_DATABASE, or none.
-
-    -e takes statements as the servers' clients do, with ; and DELIMITER. With --json several results are an array of
-    arrays of rows. --file runs no statement on a read-only replica. The first statement that fails ends the command.
-    Exit with status 1 if a statement's outcome is unknown.
-
-    Example: lab sql replica -e "SELECT COUNT(*) FROM foo"
-
-    Example: lab sql source --file shop.sql.gz
-    """
     if file and typed is not None:
         raise LabError("--file with --execute", "one of the two", "./lab sql --help")
     lab = project.find(name)
@@ -114,20 +94,13 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
 
 
-@click.command()
+@command("logs")
 @one_node
-@click.option("-n", "--lines", type=click.IntRange(min=1), help="Number of lines from the end.  [default: all]")
-@click.option("-f", "--follow", is_flag=True, help="Print new lines as they come, until interrupted.")
+@click.option("-n", "--lines", type=click.IntRange(min=1))
+@click.option("-f", "--follow", is_flag=True)
 @of_lab
 @as_json
 def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
-    """Print the log of a node's container.
-
-    NODE may also be another service of the lab, such as toxiproxy. Control characters other than newline and tab are
-    shown escaped.
-
-    Example: lab logs replica --lines 20
-    """
     if follow and json_:
         raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
     service = project.find(name).service(node)
@@ -139,19 +112,12 @@ def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_:
     print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
 
 
-@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @one_node
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND…")
 @of_lab
 @as_json
 def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Run a command in a node's container, or in its virtual machine.
-
-    Options of `lab exec` come before NODE, which may also be another service of the lab. The exit status is the
-    command's; with --json a command that fails is an error. The terminal gets its output unchanged.
-
-    Example: lab exec replica ls /var/lib/mysql
-    """
     lab = project.find(name)
     acting.refuse_unless_running(lab, node)
     if json_:
@@ -191,11 +157,9 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
-def _command(verb: str, node: str) -> click.Command:
+def _command(verb: str) -> click.Command:
     """Return the command for a verb of `lab.nodes`."""
-    says = f"{COMMANDS['node'][verb]}\n\nExample: lab {verb} {node}"
-    return click.command(verb, help=says)(of_some_nodes(partial(_act, verb)))
+    return command(verb)(of_some_nodes(partial(_act, verb)))
 
 
-stop, kill = _command("stop", "replica"), _command("kill", "source")
-pause, start = _command("pause", "replica"), _command("start", "source")
+stop, kill, pause, start = map(_command, ("stop", "kill", "pause", "start"))

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from replication_lab import runs
+from replication_lab.cli import command
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json, one_run
 from replication_lab.model.core.errors import LabError
@@ -17,32 +18,13 @@ from replication_lab.world.journal import LATEST
 TEXT = "text"
 
 
-@click.command()
+@command("report")
 @one_run
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice((TEXT, *FORMATS)),
-    help="Print the report in this format and write no file. text: the verdicts; markdown: tables for a job summary; "
-    "github: an error for each unexpected verdict and a warning for each unknown one, as GitHub Actions reads them; "
-    "csv: a line for each figure of each quiet round; benchmark: JSON for benchmark actions, an entry for each "
-    "throughput; baseline: the figures that `lab compare` compares, to be kept in a file.",
-)
-@click.option("--open", "open_", is_flag=True, help="Print only the path of report.html; open it on a desktop.")
-@click.option("--index", is_flag=True, help="The same with runs/index.html, the page of all runs.")
+@click.option("--format", "form", type=click.Choice((TEXT, *FORMATS)))
+@click.option("--open", "open_", is_flag=True)
+@click.option("--index", is_flag=True)
 @as_json
 def report(*, run: str, form: str | None, open_: bool, index: bool, json_: bool) -> None:
-    """Judge a recorded run again, without Docker, and write, print or open its report.
-
-    Without an option it writes summary.json, junit.xml and report.html into the run's folder, and prints the verdicts.
-    --json prints summary.json and writes no file. RUN is a folder, a name under runs/, or latest.
-
-    Exit status: that of the verdicts; 0 with --open, --index, and each --format but text.
-
-    Example: lab report latest
-
-    Example: lab report latest --format baseline > baseline.json
-    """
     if form and (json_ or open_ or index):
         raise LabError("--format with --json, --open or --index", "one of them", f"./lab report {run} --format {form}")
     if not index:
