@@ -2,8 +2,8 @@
 
 import pytest
 from replication_lab import replication
+from replication_lab.live.explained import Now, explain
 from replication_lab.live.rules import latency_of, law, waited
-from replication_lab.model.live.explained import Now, explain
 from replication_lab.model.live.view import Latency, Level, Span
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
@@ -23,7 +23,7 @@ def test_every_kind_can_be_shown_and_asked(topology):
     found = kind(topology)
 
     assert found.arranged is not Nodes.arranged and found.view is not Nodes.view
-    assert found.rules or not catalogue.topology(topology).links
+    assert found.explains or not catalogue.topology(topology).links
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def now(**changes):
 )
 def test_what_happens_now_is_explained(seen, sentences):
     """A sentence about the state, and one about the rate."""
-    rules = kind(seen.get("topology", "semisync")).rules
-    found = explain(now(**{name: value for name, value in seen.items() if name != "topology"}), rules)
+    explains = kind(seen.get("topology", "semisync")).explains
+    found = explain(now(**{name: value for name, value in seen.items() if name != "topology"}), explains)
 
     assert len(found) == len(sentences)
     assert all(part in sentence for part, sentence in zip(sentences, found, strict=True)), found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from replication_lab import replication
 from replication_lab.live import node_control
 from replication_lab.live import rules as live_rules
+from replication_lab.live.explained import Now, explain
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
@@ -16,7 +17,6 @@ from replication_lab.live.tally import Answers, LoadTally
 from replication_lab.live.viewer_actions import ViewerActions
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.lab.topology import RING
-from replication_lab.model.live.explained import Now, explain
 from replication_lab.model.live.view import Level, Track, ViewedNode, ViewedSample
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
@@ -184,7 +184,7 @@ class Sampler:
                 acting=acting,
                 lag=list(self.newest.behind.items()),
             ),
-            self.kind.rules,
+            self.kind.explains,
         )
 
     def _others(self, states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:

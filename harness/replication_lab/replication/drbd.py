@@ -12,7 +12,6 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import in_round_trips, waited
 from replication_lab.replication import drbd_state
@@ -35,36 +34,6 @@ AS_ROOT = (
 )
 # The kind of options that the file system takes; the others are DRBD's own.
 MOUNT = "mount"
-RULES = (
-    Rule(
-        lambda now: "Sync" in now.state,
-        lambda now: (
-            f"{now.node} sends the peer's disk what it missed ({now.state}){now.because}: until that is done, the peer "
-            "cannot take over."
-        ),
-    ),
-    Rule(
-        lambda now: "Connected" not in now.state,
-        lambda now: (
-            f"{now.node} writes to its own disk only ({now.state}){now.because}: the peer's disk becomes stale."
-        ),
-    ),
-    Rule(
-        lambda now: now.stalled,
-        lambda now: f"Commits have waited {now.stalled_for} for the peer's disk{now.because}.",
-    ),
-    Rule(
-        lambda now: bool(now.others),
-        lambda now: (
-            f"{now.away}{now.because}: commits wait until DRBD on {now.node} has noticed that, then {now.node} writes "
-            "to its own disk only."
-        ),
-    ),
-    Rule(
-        lambda _: True,
-        lambda now: f"{now.node} answers a commit once it is on the disks of both machines.",
-    ),
-)
 
 
 @register("drbd")
@@ -83,7 +52,7 @@ class Machines(DiskRoles):
     why_fixed = "DRBD replicates its disk, below the server"
     good = "(Primary|Secondary), Connected"
     doubtful = r"Primary, WFConnection|(Primary|Secondary), (Sync|PausedSync|Verify|WFBitMap|WFSync)\w*"
-    rules = RULES
+    explains = "drbd"
 
     def __init__(self, lab: Lab):
         super().__init__(lab)

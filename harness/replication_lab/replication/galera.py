@@ -11,7 +11,6 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.live.explained import Rule
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
 from replication_lab.replication.kind import Nodes, register
@@ -43,12 +42,7 @@ class GaleraCluster(Nodes):
     waits_on = "farthest"
     why_fixed = "it is a cluster"
     good = PRIMARY
-    rules = (
-        *members.RULES,
-        Rule(
-            lambda _: True, lambda now: f"{now.node} answers a commit once every node of the cluster has received it."
-        ),
-    )
+    explains = "galera"
 
     @classmethod
     def accepts_writes(cls, state: str) -> bool:

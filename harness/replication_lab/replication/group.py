@@ -11,7 +11,6 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.live.explained import Rule
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import members
 from replication_lab.replication.kind import Nodes, register
@@ -94,10 +93,7 @@ class Group(Nodes):
     why_fixed = "it is a cluster"
     good = f"{PRIMARY}|{SECONDARY}"
     doubtful = "RECOVERING"
-    rules = (
-        *members.RULES,
-        Rule(lambda _: True, lambda now: f"{now.node} answers a commit once a majority of the group has received it."),
-    )
+    explains = "group"
 
     @classmethod
     def accepts_writes(cls, state: str) -> bool:

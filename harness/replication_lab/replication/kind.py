@@ -15,7 +15,6 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.live.explained import Rule
 from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import in_round_trips, waited
@@ -76,8 +75,8 @@ class Nodes(ChangesRoles):
     # a node in another state is not well.
     good: ClassVar[str] = "serving"
     doubtful: ClassVar[str] = ""
-    # Sentences for the live view about its states; the first that fits counts.
-    rules: ClassVar[Sequence[Rule]] = ()
+    # The macro of live/explained.txt.j2 that has the sentences about its states.
+    explains: ClassVar[str] = ""
 
     def __init__(self, lab: Lab):
         self.lab = lab

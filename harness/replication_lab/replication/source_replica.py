@@ -1,6 +1,6 @@
 """A source and its replicas: healthy when all replicate, and, with semi-sync, when the source waits for them again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
@@ -13,7 +13,6 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.live.explained import Rule
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import in_round_trips, waited
@@ -29,75 +28,6 @@ from replication_lab.world.mysql.semisync import SemiSync
 # Tolerated lag of a replica that counts as in sync: clients write meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 SEMISYNC_ON, SEMISYNC_OFF = "semi-sync ON", "semi-sync OFF"
-ASYNC_RULES = (
-    Rule(
-        lambda now: bool(now.others),
-        lambda now: (
-            f"{now.node} answers commits without its replicas; {now.away}{now.because}: rows written now are on "
-            "one node fewer."
-        ),
-    ),
-    Rule(
-        lambda now: any(rows for _, rows in now.lag),
-        lambda now: (
-            f"{now.node} answers commits without waiting: rows that "
-            + " and ".join(f"{name} lacks ({rows})" for name, rows in now.lag if rows)
-            + f" are lost if {now.node} is lost now."
-        ),
-    ),
-    Rule(
-        lambda now: any(rows is None for _, rows in now.lag),
-        lambda now: f"{now.node} answers commits without waiting; how many rows its replicas lack is unknown.",
-    ),
-    Rule(
-        lambda _: True,
-        lambda now: f"{now.node} answers commits without waiting; its replicas had all rows when they last answered.",
-    ),
-)
-SEMISYNC_RULES = (
-    Rule(
-        lambda now: now.state == SEMISYNC_OFF,
-        lambda now: (
-            f"Semi-sync fell back to asynchronous {now.since:.0f} s ago"
-            + (f" after waiting {now.timeout_s:g} s" if now.timeout_s else "")
-            + f"{now.because}: commits are fast and unprotected."
-        ),
-    ),
-    Rule(
-        lambda now: now.state == SEMISYNC_ON and now.stalled,
-        lambda now: (
-            f"Commits have waited {now.stalled_for} for the acknowledgement of a replica{now.because}"
-            + (
-                f"; once the first of them has waited {now.timeout_s:g} s, the source continues without it."
-                if now.timeout_s
-                else "."
-            )
-        ),
-    ),
-    Rule(
-        lambda now: now.state == SEMISYNC_ON and now.is_alone,
-        lambda now: (
-            f"{now.away}{now.because}: no replica can acknowledge a commit of {now.node}"
-            + (f"; {now.timeout_s:g} s after its first wait the source continues without it." if now.timeout_s else ".")
-        ),
-    ),
-    Rule(
-        lambda now: now.state == SEMISYNC_ON and bool(now.others),
-        lambda now: (
-            f"{now.node} answers a commit once one of the other replicas has acknowledged it; {now.away}{now.because}."
-        ),
-    ),
-    Rule(
-        lambda now: now.state == SEMISYNC_ON,
-        lambda now: (
-            f"{now.node} answers a commit once a replica has acknowledged it: an acknowledged row is on two nodes."
-        ),
-    ),
-    Rule(
-        lambda now: now.state == "serving",
-        lambda now: f"{now.node} has no replica that acknowledges: a row is on one node when its commit is answered.",
-    ),
-)
 
 
 @register("async")
@@ -112,7 +42,7 @@ class Followers(Nodes):
     }
     good = f"{SEMISYNC_ON}|serving|replicating"
     doubtful = SEMISYNC_OFF
-    rules: ClassVar[Sequence[Rule]] = ASYNC_RULES
+    explains = "async"
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
@@ -214,7 +144,7 @@ class AcknowledgingFollowers(Followers):
 
     acknowledges = True
     waits_on = "nearest"
-    rules = SEMISYNC_RULES
+    explains = "semisync"
 
     @classmethod
     def makes_commits_wait(cls, state: str) -> bool:
