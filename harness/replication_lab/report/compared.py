@@ -28,14 +28,8 @@ def rendered(found: Comparison, margin: float) -> Group:
 
 def markdown_text(found: Comparison, margin: float) -> str:
     """Return the comparison for the job summary of a pipeline: the outcome first, then a table."""
-    headings = ("outcome", "case or claim", "engine", "figure or verdict", "after / before", "reason")
-    parts = [
-        "## Compared with " + markdown.plain(found.before.run),
-        f"**{markdown.plain(_ending(found, margin))}**",
-        markdown.items(_head(found)),
-        markdown.table(headings, map(_cells, in_order(found))),
-    ]
-    return "\n\n".join(parts) + "\n"
+    parts = {"ending": _ending(found, margin), "head": _head(found), "rows": map(_cells, in_order(found))}
+    return markdown.of_comparison(found=found, **parts)
 
 
 def in_order(found: Comparison) -> list[FigureChange]:
