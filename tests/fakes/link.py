@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
 from replication_lab.model.core.errors import LabError
@@ -40,6 +41,7 @@ class FakeLink:
 
     def __init__(self, name: str, dice: Random | None = None, answers: Any = None):
         self.name, self.refused, self._dice = name, set(), dice or Random(1)
+        self.model = SimpleNamespace(proxies=(name,))
         # As of a Toxiproxy that is not the lab's own.
         self.latency_step_ms: float = 1
         # What a busy machine adds to each round trip.
@@ -167,6 +169,10 @@ class FakeEcho(EchoConnection):
         self._link, self._clock = link, clock
 
     def connect(self, address: tuple[str, int], answer_seconds: float) -> "FakeEcho":
+        try:
+            self.ping()
+        except TimeoutError as error:
+            raise LabError(f"the echo service does not answer: {error}") from error
         return self
 
     def ping(self, reconnect: bool = False) -> None:

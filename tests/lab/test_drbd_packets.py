@@ -5,8 +5,9 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from replication_lab.faults.link_proof import realised
 from replication_lab.faults.toxic_calibration import clear, put
-from replication_lab.faults.toxic_watch import realised, toxic_on
+from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue

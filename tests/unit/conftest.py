@@ -8,11 +8,13 @@ import socket
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import docker
 import pytest
 from replication_lab import cli
 from replication_lab import runs as running
+from replication_lab.faults.condition import LinkCondition
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import WAIT
 from replication_lab.model.experiment.experiment import Preset
@@ -31,6 +33,7 @@ from replication_lab.world.docker.machine import EngineMachine
 from replication_lab.world.packets import packet_rules
 
 from tests.fakes.docker_engine import Engine
+from tests.fakes.link import FakeRoundTrip
 from tests.fakes.world import FakeWorld
 
 # The engine runs on this machine, as on most.
@@ -204,6 +207,15 @@ def latency():
         return toxic.Toxic(name, "a test's", tuple(bodies))
 
     return make
+
+
+@pytest.fixture
+def conditioned(monkeypatch):
+    """Return a function that makes the fault of a link of the fake world: another condition, or a toxic in addition."""
+    monkeypatch.setattr("replication_lab.faults._links.RoundTrip", FakeRoundTrip)
+    return lambda link, *given, **settings: LinkCondition(
+        SimpleNamespace(link=lambda _: link), ["a-b"], *given, **settings
+    )
 
 
 @pytest.fixture

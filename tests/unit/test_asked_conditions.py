@@ -1,7 +1,5 @@
 """Is each condition of a question's drill proved on its lab?"""
 
-from dataclasses import dataclass, field
-
 import pytest
 from replication_lab import experiments
 from replication_lab.model.lab.toxic import ToxicBody
@@ -10,27 +8,17 @@ from replication_lab.runner import asked_drills
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 
+from tests.fakes.link import FakeLink, FakeRoundTrip
 from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 
-@dataclass
-class Link:
-    """A link with these toxics, and this round trip."""
-
-    there: list[str] = field(default_factory=list)
-    trip: float = 40.0
-
-    def toxics(self):
-        return [ToxicBody(name, "latency", "upstream", {}) for name in self.there]
-
-    def carries(self, wanted):
-        return wanted <= set(self.there)
-
-    def pings(self):
-        return [self.trip, self.trip + 1]
-
-    def close(self):
-        pass
+def link_with(toxics: list[str], trip: float = 40.0) -> FakeLink:
+    """Return a link with toxics of these names, which are not calibrated, and with this round trip."""
+    link = FakeLink("source-replica")
+    for name in toxics:
+        link.add(ToxicBody(name, "latency", "upstream", {"latency": 20}))
+    link.round_trip_ms = lambda: trip
+    return link
 
 
 class HeldLab(LabOfNames):
@@ -58,17 +46,21 @@ WAN = [body.name for body in catalogue.toxic("40ms").bodies]
 @pytest.mark.parametrize(
     ("running", "toxic", "semisync", "wrong"),
     [
-        (Link(WAN), "40ms", (True, "AFTER_SYNC"), []),
-        (Link([], 40), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
-        (Link(WAN, 12), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
-        (Link(["slow"]), "lan", (True, "AFTER_SYNC"), ["source-replica has no toxic"]),
-        (Link(), "lan", (False, "AFTER_SYNC"), ["commits wait for a replica"]),
-        (Link(), "lan", (True, "AFTER_COMMIT"), ["commits wait for a replica"]),
+        (link_with(WAN), "40ms", (True, "AFTER_SYNC"), []),
+        (link_with(WAN, 90), "40ms", (True, "AFTER_SYNC"), []),
+        (link_with([]), "40ms", (True, "AFTER_SYNC"), ["link source-replica is 40ms"]),
+        (link_with(WAN, 12), "40ms", (True, "AFTER_SYNC"), ["link source-replica is 40ms"]),
+        (link_with(["slow"]), "lan", (True, "AFTER_SYNC"), ["link source-replica is lan"]),
+        (link_with([]), "lan", (False, "AFTER_SYNC"), ["commits wait for a replica"]),
+        (link_with([]), "lan", (True, "AFTER_COMMIT"), ["commits wait for a replica"]),
     ],
 )
 def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, monkeypatch):
-    """The sabotages: a toxic that is missing or without effect, an unrequested toxic, another wait point."""
-    monkeypatch.setattr(asked_drills, "RoundTrip", lambda link: link)
+    """The sabotages: a toxic that is missing or without effect, an unrequested toxic, another wait point.
+
+    A link that clients use may be slower than requested.
+    """
+    monkeypatch.setattr(asked_drills, "RoundTrip", FakeRoundTrip)
     let_the_server_answer(monkeypatch, SemiSync, status="status")
     asked = Question(topologies=["semisync"], drill="lose-source", settings={"wait_point": "AFTER_SYNC"})
     drill = asked_drills.planned(experiments.asked(asked), "mariadb")[0].drill

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from replication_lab.faults.toxic import AddToxic
+from replication_lab.faults.link_proof import realised
 from replication_lab.faults.toxic_calibration import calibrated, put
-from replication_lab.faults.toxic_watch import realised, toxic_on
+from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.lab import up
 from replication_lab.lab.status import called
 from replication_lab.model.lab.condition import Condition, condition_of_body, parse_condition, parse_links
@@ -289,12 +289,10 @@ def test_several_links_are_refused_before_any_is_touched(refused):
 @pytest.mark.parametrize(
     ("narrow", "slow", "proved"), [(2_500, 40, True), (3_500, 40, False), (2_500, 20, False)], ids=str
 )
-def test_a_fault_that_is_slow_and_narrow_is_proved_by_both(narrow, slow, proved):
+def test_a_fault_that_is_slow_and_narrow_is_proved_by_both(conditioned, narrow, slow, proved):
     """A drill's toxic on top of what is there: either part alone is not it."""
     link = FakeLink("a-b", answers=None)
-    fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault.running, fault._silent = catalogue.toxic("40ms+20mbit"), {"a-b": link}, set()
-    fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
+    fault = conditioned(link, toxic="40ms+20mbit")
     fault.inject()
     link.round_trip_ms = lambda: slow + 1.0
     link.sum_of_rates = lambda: narrow

@@ -38,7 +38,7 @@ def test_a_condition_is_seen_and_gone_afterwards(link, condition):
     assert found.toxics() == before
 
 
-@pytest.mark.parametrize(("condition", "says"), [("200ms", "85"), ("black-hole", "a round trip completes")])
+@pytest.mark.parametrize(("condition", "says"), [("200ms", "85"), ("black-hole", "an answer came after")])
 def test_a_condition_that_does_nothing_is_not_proved(link, monkeypatch, condition, says):
     """Sabotage: the toxics of the condition are there, but do not act."""
     _, lab = link

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from replication_lab.faults.link_proof import realised
 from replication_lab.faults.toxic_calibration import calibrated, put
-from replication_lab.faults.toxic_watch import realised
 from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody, parse_toxic
 from replication_lab.probes import link_rate
 from replication_lab.world import catalogue

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import asdict, replace
+from replication_lab.faults.link_proof import realised
 from replication_lab.faults.packet_watch import realised_packets
-from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
-from replication_lab.faults.toxic_watch import realised, toxic_on
+from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.lab.status import called
 from replication_lab.model.lab.condition import condition_of_body, parse_condition
 from replication_lab.model.lab.packets import Packets
@@ -352,13 +352,11 @@ def test_a_load_whose_rule_lost_nothing_is_in_doubt():
 
 @pytest.mark.parametrize("toxic", ["loss=2%", "40ms+loss=2%", "20mbit+loss=2%"])
 @pytest.mark.parametrize("percent", [None, 0])
-def test_a_drills_loss_is_proved_by_its_packets(toxic, percent):
+def test_a_drills_loss_is_proved_by_its_packets(conditioned, toxic, percent):
     """On top of what is there; with probability 0 it is not."""
     link = FakeLink("a-b")
     link.loses = percent
-    fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault.running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
-    fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
+    fault = conditioned(link, toxic=toxic)
     fault.inject()
 
     assert [proof.ok for proof in fault.verify()] == [percent is None]
@@ -372,12 +370,11 @@ def test_another_loss_replaces_the_one_that_is_there():
     assert [body.name for body in link.of_packets()] == ["40ms+loss=2%,up-loss-up"]
 
 
-def test_a_drill_does_not_replace_the_loss_that_a_link_has(refused):
+def test_a_drill_does_not_replace_the_loss_that_a_link_has(conditioned, refused):
     """Its recovery could not put it back."""
-    fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault.running = catalogue.toxic("loss=5%,up"), {"a-b": lossy()}
+    fault = conditioned(lossy(), toxic="loss=5%,up")
 
-    assert "already has a loss" in refused(fault._add, "a-b").found
+    assert "already has a loss" in refused(fault.inject).found
 
 
 def test_the_report_tells_losses_apart_from_round_trips():

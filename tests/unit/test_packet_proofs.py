@@ -1,10 +1,10 @@
 """Are duplicated and reordered packets asked for in one spelling, and proved only by counters that tell so?"""
 
 import pytest
+from replication_lab.faults.link_proof import realised
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
-from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, exchange
-from replication_lab.faults.toxic_watch import realised, toxic_on
+from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.model.lab.condition import condition_of_body, parse_condition
 from replication_lab.model.lab.toxic import PACKET_REORDER, parse_toxic
 from replication_lab.world import catalogue
@@ -157,14 +157,12 @@ def test_no_overtaking_is_asked_where_the_lab_does_not_look():
     assert all(fault.seen for fault in acting.faults())
 
 
-def test_a_drill_does_not_replace_an_effect_that_a_link_has(refused):
+def test_a_drill_does_not_replace_an_effect_that_a_link_has(conditioned, refused):
     """Its recovery could not put it back; another kind is added."""
-    fault = AddToxic.__new__(AddToxic)
-    fault.toxic, fault.running = catalogue.toxic("reorder=1%,up"), {"a-b": faulty()}
+    link = faulty()
 
-    assert "already has a reorder" in refused(fault._add, "a-b").found
-    fault.toxic = catalogue.toxic("loss=1%,up")
-    fault._add("a-b")
+    assert "already has a reorder" in refused(conditioned(link, toxic="reorder=1%,up").inject).found
+    conditioned(link, toxic="loss=1%,up").inject()
 
 
 def test_another_condition_replaces_the_effects():

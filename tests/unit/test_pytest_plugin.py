@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from replication_lab import pytest_plugin
-from replication_lab.faults.changed_toxic import ChangedToxic
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.judgement import NotJudged
@@ -24,7 +23,7 @@ from replication_lab.report import wording
 from replication_lab.world import catalogue, places
 
 from tests.fakes.fault import FakeFault
-from tests.fakes.link import FakeLink, FakeRoundTrip
+from tests.fakes.link import FakeLink
 from tests.unit.synthetic_runs import FAR, tiny
 
 FASTER = Claim("faster", "semi-sync is ten times as fast", throughput(FAR) / throughput("none") >= 10)
@@ -263,15 +262,12 @@ def test_an_error_in_a_test_names_the_command_as_it_is_typed(pytestconfig, monke
 
 
 @pytest.fixture
-def changed(monkeypatch):
+def changed(conditioned):
     """Return a link with a condition of its own, and a fault that gives it another one."""
     link = FakeLink("a-b")
     for body in parse_condition("20ms", "toxic").toxic().bodies:
         link.add(body)
-    monkeypatch.setattr("replication_lab.faults._links.RoundTrip", FakeRoundTrip)
-    monkeypatch.setattr("replication_lab.world.at_once.of_each", lambda act, names: [act(name) for name in names])
-    lab = SimpleNamespace(link=lambda _name: link)
-    return link, ChangedToxic(lab, ["a-b"], parse_condition("80ms", "toxic").toxic())
+    return link, conditioned(link, parse_condition("80ms", "toxic").toxic(), calibrate=True)
 
 
 def test_another_condition_is_calibrated_proved_and_replaced_by_what_was_there(changed):

@@ -1,7 +1,7 @@
 """Is a drill's toxic proved by its own effect, and never by what something else has done to the link?"""
 
 import pytest
-from replication_lab.faults.toxic import AddToxic
+from replication_lab.faults.toxic_calibration import put
 from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.world import catalogue
 
@@ -9,14 +9,12 @@ from tests.fakes.link import FakeLink, FakeRoundTrip
 
 
 @pytest.fixture
-def injected():
+def injected(conditioned):
     """Return a fault of that toxic, injected into one link, and the link."""
 
     def inject(toxic: str):
         link = FakeLink("a-b")
-        fault = AddToxic.__new__(AddToxic)
-        fault.toxic, fault.running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
-        fault.probes, fault.before_ms = {"a-b": FakeRoundTrip(link)}, {"a-b": 0.3}
+        fault = conditioned(link, toxic=toxic)
         fault.inject()
         return fault, link
 
@@ -44,12 +42,26 @@ def test_a_toxic_without_an_effect_is_not_proved(injected, toxic):
 def test_a_far_end_that_was_killed_does_not_prove_a_toxic(injected, toxic):
     """Nothing comes back, but the toxic is not on the link."""
     fault, link = injected(toxic)
-    for body in fault.toxic.bodies:
+    for body in fault.asked.bodies:
         link.remove(body.name)
     link.round_trip_ms = lambda: None
     (proof,) = fault.verify()
 
     assert (proof.ok, proof.found) == (False, "the toxic was removed")
+
+
+def test_a_toxic_is_added_to_the_one_that_is_there_and_taken_off_alone(conditioned):
+    """The round trip is longer by the toxic's own; another fault may have added one meanwhile, which stays."""
+    link = FakeLink("a-b")
+    put(link, catalogue.toxic("wan-85ms"))
+    fault = conditioned(link, toxic="40ms")
+    fault.inject()
+    assert [proof.ok for proof in fault.verify()] == [True]
+    for body in catalogue.toxic("5ms").bodies:
+        link.add(body)
+    fault.recover()
+
+    assert [body.name for body in link.toxics()] == ["wan-85ms-down", "wan-85ms-up", "5ms-delay-down", "5ms-delay-up"]
 
 
 @pytest.mark.parametrize("stays", [True, False])

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from replication_lab.faults.toxic_calibration import WHOLE, calibrated, calibrated_and_measured, clear, put
-from replication_lab.faults.toxic_watch import realised
+from replication_lab.faults.link_proof import realised
+from replication_lab.faults.toxic_calibration import EXACT, WHOLE, calibrated, calibrated_and_measured, clear, put
 from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.world import catalogue
 
@@ -193,7 +193,7 @@ def test_a_short_way_is_never_corrected_to_less(name):
     assert calibrated(link, asked, FakeRoundTrip(link)) is asked
 
 
-@pytest.mark.parametrize("over", [0.1, 0.35, 0.9])
+@pytest.mark.parametrize("over", [0.1, 0.25, 0.4])
 @pytest.mark.parametrize("asked_ms", [1, 2, 5, 10, 20, 40, 85, 300])
 def test_exact_timers_realise_a_latency_within_a_twentieth_or_a_fifth_of_a_millisecond(asked_ms, over):
     """What the link and the proxy add is taken off, from a millisecond on; half of the latency always stays."""
@@ -204,6 +204,15 @@ def test_exact_timers_realise_a_latency_within_a_twentieth_or_a_fifth_of_a_milli
     assert found.round_trip_ms >= asked_ms / 2
     least = asked_ms / 2 + over
     assert abs(link.round_trip_ms() - max(asked_ms, least)) <= max(0.2, 0.05 * asked_ms)
+
+
+@pytest.mark.parametrize("asked_ms", [2, 5, 10])
+def test_a_busy_machine_shortens_an_exact_latency_by_no_more_than_the_link_and_the_proxy_take(asked_ms):
+    """All round trips are 2 ms longer meanwhile; as soon as the machine is quiet they would be too short."""
+    link, asked = AdjustedLink("link"), catalogue.toxic(f"{asked_ms}ms")
+    link.over, link.latency_step_ms = 2.0, 0.001
+
+    assert calibrated(link, asked, FakeRoundTrip(link)).round_trip_ms == pytest.approx(asked_ms - EXACT.added)
 
 
 def test_a_moment_of_a_busy_machine_hardly_shortens_an_exact_latency():

@@ -8,8 +8,9 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.links import LinkWitness
+from replication_lab.witnesses.paths import paths
 from replication_lab.witnesses.sampled import Sampled
-from replication_lab.world import clock, requests_made
+from replication_lab.world import catalogue, clock, requests_made
 from replication_lab.world.docker import engine_events
 from replication_lab.world.docker.engine_events import EngineEvents
 from replication_lab.world.packets import netem, packet_loss
@@ -320,3 +321,13 @@ def test_a_change_that_the_lab_asked_for_meanwhile_is_its_own(observed):
     links, zero = observed(proxy, cut)
     until(lambda: proxy.readings > 2)
     assert links.observation(zero).contrary == []
+
+
+@pytest.mark.parametrize(("topology", "seen"), [("async", True), ("group", False)])
+def test_where_a_replica_reads_from_is_asked_where_one_reads(monkeypatch, topology, seen):
+    """A member of a group reads a log when it joins, and its sidecar shows its own address for that of the proxy."""
+    asked = []
+    monkeypatch.setattr("replication_lab.witnesses.paths.Sampled", lambda what, lab, readings: asked.extend(readings))
+    paths(SimpleNamespace(topology=catalogue.topology(topology)))
+
+    assert bool(asked) is seen

@@ -20,7 +20,7 @@ from replication_lab.experiments.question.topologies import (
     refuse_what_a_case_cannot,
 )
 from replication_lab.experiments.question.variables import server_settings
-from replication_lab.faults.calibrated_toxic import CalibratedToxic
+from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.experiment.case import Case
@@ -186,7 +186,7 @@ def _arrange(probes: Sequence[Probe], lab: Lab, case: Case) -> Iterator[Watch]:
     """Arrange a case as `lab ask` does, and put the conditions on its links that round trips cannot prove."""
     with arrange_case(lab, case) as watch, ExitStack() as stack:
         acting = [
-            stack.enter_context(injected(CalibratedToxic(lab, [link], toxic)))
+            stack.enter_context(injected(LinkCondition(lab, [link], toxic, calibrate=True)))
             for link, toxic in case.settings["conditions"].items()
         ]
         yield AlsoProves(

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from replication_lab.faults.link_proof import PROXY_MS
 from replication_lab.faults.toxic_calibration import WHOLE
-from replication_lab.faults.toxic_watch import PROXY_MS
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world import catalogue

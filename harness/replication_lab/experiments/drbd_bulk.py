@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
-from replication_lab.faults.calibrated_toxic import CalibratedToxic
+from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
@@ -49,7 +49,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
         stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
-        narrow = injected(CalibratedToxic(lab, [LINK], catalogue.toxic(toxic))) if toxic else None
+        narrow = injected(LinkCondition(lab, [LINK], toxic, calibrate=True)) if toxic else None
         acting = stack.enter_context(narrow) if narrow else None
         before = [peer.status() for peer in machines]
         yield Proves(lambda: [*(acting.end() if acting else []), *_proofs(case, before, machines)])

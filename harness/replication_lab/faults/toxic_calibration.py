@@ -42,11 +42,13 @@ class Timers:
 WHOLE = Timers(1, short=10, usual=2, added=3.0, queued=2.0, queued_share=0, near=0.5, near_share=0, shorter=2.0)
 # The kernel's, in the lab's own image.
 EXACT = Timers(
-    0.001, short=0, usual=0.2, added=1.0, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01, shorter=LINK_MS
+    0.001, short=0, usual=0.2, added=0.4, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01, shorter=LINK_MS
 )
 # A correction never takes more than this share of the latency: what an idle link adds may be gone under load.
 MOST_SHARE = 0.5
-CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
+CORRECTIONS, RATE_NEAR = 5, 0.04
+# How many round trips are measured; more of those up to this many ms, and of a bare link's: their errors count more.
+PINGS, MORE_PINGS, CHEAP_MS = 5, 15, 20
 # A rate is measured with this many KB, or for this many seconds if that is shorter.
 RATE_KB, RATE_SECONDS = 8_000, 4
 # More than any link carries. It stands for the rate of an answer that came sooner than its round trip.
@@ -122,7 +124,7 @@ def calibrated_and_measured(link: RunningLink, asked: Toxic, probe: RoundTrip) -
 
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxic, list[float]]:
-    bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
+    bare = min(probe.pings(MORE_PINGS), default=0.0) if asked.round_trip_ms else 0.0
     timers = timers_of(link)
     # Without the timers of whole milliseconds a link adds to a toxic what it takes without one.
     usual = timers.usual + (0 if timers is WHOLE else bare)
@@ -150,7 +152,7 @@ def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:
     """Return round trips in ms with a latency on the link; none for a toxic that is not calibrated by them."""
     if asked.silences or asked.resets or not asked.round_trip_ms:
         return []
-    if trips := probe.pings(PINGS):
+    if trips := probe.pings(PINGS if asked.round_trip_ms > CHEAP_MS else MORE_PINGS):
         return trips
     expected = f"a round trip of {three_digits(asked.round_trip_ms)} ms"
     raise LabError(f"link {probe.link.name} does not answer", expected, "./lab status")

@@ -5,93 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from replication_lab.faults.packet_watch import PacketWatch, realised_packets
+from replication_lab.faults.link_proof import PROXY_MS, from_to, varies_enough
+from replication_lab.faults.packet_watch import PacketWatch
 from replication_lab.faults.toxic_calibration import timers_of
-from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.measurement import SeenToxic
 from replication_lab.probes.round_trip import PAUSE_SECONDS, RoundTrip, spread
 from replication_lab.world.packets.link import RunningLink
 
-# The proxy itself costs less than this.
-PROXY_MS = 3.0
 # During a load the round trip is as requested while it is not shorter by more than this share, or by what its timers
 # may add to an idle link and not to a busy one; never by as much as a toxic without effect would be.
 SHARE = 0.10
 # It may be shorter for this share of the load, and for this long without interruption: a single one proves nothing.
 SHORT_SHARE, SHORT_SECONDS = 0.05, 1.0
-SILENCE_SECONDS = 0.5
-# On a link with a rate, connections take turns by pieces of this time, but never smaller than this size
-# (images/toxiproxy/link_bandwidth.go).
-TURN_MS, PIECE_KB = 5.0, 1.5
-# In this number of round trips some differ by half of the jitter, but rarely by all of it: both directions seldom
-# reach their extremes at the same time.
-JITTER_PINGS, JITTER_SHARE = 20, 0.5
-
-
-def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
-    """Return whether round trips vary as with a jitter; with a constant delay they do not."""
-    return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
-
-
-def said_of_trips(trips: Sequence[float]) -> str:
-    return f"{_from_to(trips)}, median {three_digits(median(trips))} ms"
-
-
-def _from_to(trips: Sequence[float]) -> str:
-    return f"{three_digits(min(trips))} to {three_digits(max(trips))} ms"
-
-
-def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0, measured: Sequence[float] = ()) -> tuple[str, bool]:
-    """Measure the link with `toxic` on it; return the result in words, and whether it matches the toxic's file.
-
-    `bare_ms` is the round trip without any toxic. A toxic without latency does not change it, and an emulated machine
-    answers late across any link. `measured` are round trips in ms since the toxic was put on the link, if there are
-    any: they need not be measured again, unless their variation counts.
-    """
-    said, ok = _realised_streams(toxic.of_streams, probe, bare_ms, measured)
-    if not toxic.of_packets:
-        return said, ok
-    lost, proved = realised_packets(toxic, probe.link)
-    return f"{said}, {lost}", ok and proved
-
-
-def _realised_streams(  # noqa: PLR0911 - one for each kind
-    toxic: Toxic, probe: RoundTrip, bare_ms: float, measured: Sequence[float]
-) -> tuple[str, bool]:
-    if toxic.silences:
-        try:
-            return f"an answer came after {three_digits(probe.answer_within(SILENCE_SECONDS))} ms", False
-        except TimeoutError:
-            return f"no answer within {SILENCE_SECONDS:g} s", True
-    if toxic.resets:
-        reset = probe.typical(1) is None
-        return ("its connections end" if reset else "its connections stay open"), reset
-    if not toxic.is_measured:
-        return "the lab cannot measure a toxic of this kind", False
-    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else measured or probe.pings()
-    if not trips:
-        return "no round trip completes across it", False
-    # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
-    trip = median(trips) if toxic.jitter_ms else min(trips)
-    asked = toxic.round_trip_ms or min(trip, bare_ms)
-    most = toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05)
-    near = -most <= trip - asked <= most + _behind_others_ms(toxic) and trip >= asked / 2
-    asked_for = f"requested {three_digits(toxic.round_trip_ms)} ms"
-    said = f"round trip {three_digits(trip)} ms ({asked_for})"
-    if toxic.jitter_ms:
-        near = near and varies_enough(trips, toxic.jitter_ms)
-        said = f"round trip {said_of_trips(trips)} ({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
-    if not toxic.rate_kbps:
-        return said, near
-    carried, proved = realised_rate(toxic, probe)
-    return f"{said}, {carried}", near and proved
-
-
-def _behind_others_ms(toxic: Toxic) -> float:
-    """Return the longest time that a ping waits for a piece of another connection's data, once in each direction."""
-    return 2 * max(TURN_MS, 1000 * PIECE_KB / toxic.rate_kbps) if toxic.rate_kbps else 0.0
 
 
 @dataclass
@@ -159,7 +86,7 @@ class ToxicOnLink:
     def _why_steady(self) -> str:
         if not self.asked.jitter_ms or varies_enough(self.trips, self.asked.jitter_ms):
             return ""
-        return f"with a jitter of {three_digits(self.asked.jitter_ms)} ms round trips were {_from_to(self.trips)}"
+        return f"with a jitter of {three_digits(self.asked.jitter_ms)} ms round trips were {from_to(self.trips)}"
 
     def _why_slow(self) -> str:
         """Return by how much round trips took longer than on a machine in time; empty if they did not.

@@ -8,12 +8,11 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
+from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, memory, sql_files, start_options
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
@@ -278,33 +277,17 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> tuple[Pr
         if bare is None:
             raise LabError(f"link {link} does not answer without a toxic", "a round trip", "./lab status")
         _, measured = calibrated_and_measured(running, toxic, probe)
-        found, ok = realised(toxic, probe, bare, measured)
-        if not ok and toxic.is_measured:
+        proof = prove_link(probe, toxic, bare, measured)
+        if not proof.ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
-            found, ok = realised(toxic, probe, bare)
-    return _proof(running, toxic, found, ok, bare), bare
+            proof = prove_link(probe, toxic, bare)
+    return proof, bare
 
 
 def _measured_there(lab: Lab, link: str, toxic: Toxic, bare_ms: float) -> Proof:
     """Return the proof that a toxic acts that is on the link already; `bare_ms` is its round trip without it."""
-    running = lab.link(link)
-    with closing(RoundTrip(running)) as probe:
-        return _proof(running, toxic, *realised(toxic, probe, bare_ms), bare_ms)
-
-
-def _proof(link: RunningLink, toxic: Toxic, found: str, ok: bool, bare_ms: float) -> Proof:
-    said = f"{found}{_shared(link, toxic)}; {three_digits(bare_ms)} ms without it"
-    return Proof(f"link {link.name} is {toxic.name}", said, ok)
-
-
-def _shared(link: RunningLink, toxic: Toxic) -> str:
-    """Return what a rate holds for: all connections together or each by itself, on one port or several."""
-    if not toxic.rate_kbps:
-        return ""
-    ports = len(link.model.proxies)
-    if toxic.link_rates:
-        return " for all connections together" + (f" of its {ports} ports" if ports > 1 else "")
-    return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
+    with closing(RoundTrip(lab.link(link))) as probe:
+        return prove_link(probe, toxic, bare_ms)
 
 
 def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:

@@ -18,8 +18,6 @@ PINGS = 5
 PAUSE_SECONDS = 0.02
 # Longer than any round trip and any bulk answer that is requested here; a black hole costs a probe this long.
 ANSWER_SECONDS = 3
-# A handshake takes about four round trips.
-HANDSHAKE_SECONDS = 2
 
 
 class RoundTrip:
@@ -70,13 +68,13 @@ class RoundTrip:
         asking.join(seconds)
         if not answered:
             raise TimeoutError(f"no answer across {self.link.name} within {seconds:g} s")
-        return answered[0] if answered[0] is not None else self._answer_anew()
+        return answered[0] if answered[0] is not None else self._answer_anew(seconds)
 
-    def _answer_anew(self) -> float:
-        """Return the ms that a new connection took until it was usable; TimeoutError if there was no answer."""
+    def _answer_anew(self, seconds: float) -> float:
+        """Return the ms until a new connection was usable; TimeoutError if an answer did not come in time."""
         began = clock.timer()
         try:
-            with closing(RoundTrip(self.link, answer_seconds=HANDSHAKE_SECONDS)):
+            with closing(RoundTrip(self.link, answer_seconds=seconds)):
                 return (clock.timer() - began) * 1000
         except LabError as error:
             raise TimeoutError(f"no new connection across {self.link.name}: {error.found}") from error

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any
 
 from replication_lab import faults, replication
-from replication_lab.faults.changed_toxic import ChangedToxic
+from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.connections import NodeAddress, connections, dsn, variables
 from replication_lab.lab.nodes import refuse_unless_running
@@ -266,7 +266,7 @@ class LabLink:
         """
         __tracebackhide__ = True
         lab = self.lab
-        return lab.injected(ChangedToxic(lab.raw, [self.name], known_toxic(condition)))
+        return lab.injected(LinkCondition(lab.raw, [self.name], known_toxic(condition), calibrate=True))
 
     def fault(self, kind: str, **settings: Value) -> Acting:
         """Inject a fault of the drills on this link."""

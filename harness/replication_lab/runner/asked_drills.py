@@ -4,14 +4,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
 from replication_lab import replication
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import prove_link
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting
@@ -34,8 +32,6 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 BARE = "lan"
 PROTOCOL_OF_FILE = "C"
-# As a share of the requested round trip.
-SEEN_SHARE = 0.9
 
 
 # --- which drill ------------------------------------------------------------------------------------------------------
@@ -155,8 +151,11 @@ class Held:
     variables: ProofsOfNodes
 
     def proofs(self, nodes: Collection[str]) -> list[Proof]:
-        links = [_prove_link(self.lab, link, toxic) for link, toxic in self.toxics.items()]
-        return [*links, *self.variables(nodes), *self._waits(nodes)]
+        return [*map(self._has, self.toxics), *self.variables(nodes), *self._waits(nodes)]
+
+    def _has(self, link: str) -> Proof:
+        with closing(RoundTrip(self.lab.link(link))) as probe:
+            return prove_link(probe, self.toxics[link], in_use=True)
 
     def _waits(self, nodes: Collection[str]) -> list[Proof]:
         """Prove that a semi-synchronous source waits at the requested wait point."""
@@ -174,28 +173,6 @@ class Held:
                 ok=found.active and asked in (None, point),
             )
         ]
-
-
-def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
-    """Prove that a link still has the toxic, or none if it is BARE, and that its round trip is not shorter."""
-    running = lab.link(link)
-    if toxic.name == BARE:
-        there = [each.name for each in running.toxics()]
-        return Proof(f"{link} has no toxic", ", ".join(there) or "no toxic", not there, "no toxic")
-    with closing(RoundTrip(running)) as probe:
-        trips = probe.pings()
-    least = SEEN_SHARE * toxic.shortest_trip_ms
-    carried = running.carries({body.name for body in toxic.bodies})
-    # The proxy's timers make a single round trip shorter, and a load most of them longer.
-    said = f"{three_digits(median(trips))} ms" if trips else "no answer"
-    lost, loses = realised_packets(toxic, running) if toxic.of_packets else ("", True)
-    said = f"{said}, {lost}" if lost else said
-    return Proof(
-        what=f"{link} has {toxic.name}",
-        expected=f"a round trip of at least {three_digits(least)} ms",
-        found=said if carried else f"{said}, but the toxic was removed",
-        ok=carried and bool(trips) and median(trips) >= least and loses,
-    )
 
 
 # --- run --------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ A replica's own status shows the name that it dials, not where the packets go.
 from dataclasses import dataclass
 
 from replication_lab.model.lab.topology import Link
+from replication_lab.replication import kind_of
 from replication_lab.witnesses.sampled import Sampled
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -16,9 +17,12 @@ SENDS = "Binlog Dump"
 
 
 def paths(lab: Lab) -> Sampled:
-    """Return the witness of all links of a lab that lead to a database server."""
+    """Return the witness of all links of a lab across which a replica reads its source's log.
+
+    The nodes of a cluster do not; a node that rejoins a group reads one, and its sidecar hides where it comes from.
+    """
     by_source = dict[str, list[Link]]()
-    names = {node.name for node in lab.topology.nodes}
+    names = {node.name for node in lab.topology.nodes} if kind_of(lab.topology).follows_a_source else set()
     for link in lab.topology.links:
         if {link.source, link.target} <= names and not link.echoes:
             by_source.setdefault(link.server, []).append(link)

@@ -1,0 +1,154 @@
+"""The proof of a link: it has the toxics that it should have, and behaves as they ask."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from replication_lab.faults.packet_watch import realised_packets, said_of_packets
+from replication_lab.faults.toxic_calibration import timers_of
+from replication_lab.faults.toxic_rate import realised_rate
+from replication_lab.model.core.figures import three_digits
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.toxic import Toxic
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.world.packets.link import RunningLink
+
+# What the proxy itself adds to a round trip is less than this.
+PROXY_MS = 3.0
+# By how much a calibrated round trip may differ, as a share.
+NEAR_SHARE = 0.05
+SILENCE_SECONDS = 0.5
+# On a link with a rate, connections take turns by pieces of this time, but never smaller than this size
+# (images/toxiproxy/link_bandwidth.go).
+TURN_MS, PIECE_KB = 5.0, 1.5
+# In this number of round trips some differ by half of the jitter, but rarely by all of it: both directions seldom
+# reach their extremes at the same time.
+JITTER_PINGS, JITTER_SHARE = 20, 0.5
+
+
+def prove_link(
+    probe: RoundTrip,
+    toxic: Toxic,
+    bare_ms: float | None = None,
+    measured: Sequence[float] = (),
+    beside_ms: float | None = None,
+    in_use: bool = False,
+) -> Proof:
+    """Prove that a link has exactly the toxics of a condition, and that what crosses it is as they ask.
+
+    `bare_ms` is the round trip without any toxic, if it is known. `measured` are round trips in ms since the toxic was
+    put on the link, if there are any. `beside_ms` is the round trip of a link to whose other toxics this one was added.
+    A link `in_use` may be slower than requested: the load of its clients makes it so.
+    """
+    link, names = probe.link, {body.name for body in toxic.bodies}
+    found, ok = realised(toxic, probe, bare_ms, measured, beside_ms, in_use)
+    has = {body.name for body in link.toxics()}
+    if not link.carries(names):
+        found, ok = "the toxic was removed" if not names & has else "the toxic was removed from one of its ports", False
+    elif has != names and beside_ms is None:
+        found, ok = f"the toxics {', '.join(sorted(has)) or 'none'}", False
+    bare = f"; {three_digits(bare_ms)} ms without it" if bare_ms is not None else ""
+    also = "is" if beside_ms is None else "also has"
+    return Proof(f"link {link.name} {also} {toxic.name}", found + bare, ok, expected_of(toxic))
+
+
+def expected_of(toxic: Toxic) -> str:
+    if toxic.silences or toxic.resets:
+        return "no answer across it"
+    parts = [
+        *([f"a round trip of {three_digits(toxic.round_trip_ms)} ms"] if toxic.round_trip_ms else []),
+        *([f"{toxic.rate_kbps} KB/s"] if toxic.rate_kbps else []),
+        *([said_of_packets(toxic)] if toxic.of_packets else []),
+    ]
+    return " and ".join(parts) or "no delay"
+
+
+def realised(
+    toxic: Toxic,
+    probe: RoundTrip,
+    bare_ms: float | None = None,
+    measured: Sequence[float] = (),
+    beside_ms: float | None = None,
+    in_use: bool = False,
+) -> tuple[str, bool]:
+    """Measure a link with `toxic` on it; return the result in words, and whether it is as `prove_link` expects.
+
+    A toxic without latency does not change the round trip, and an emulated machine answers late across any link.
+    Round trips that were `measured` are not measured again, unless their variation counts.
+    """
+    said, ok = _streams(toxic.of_streams, probe, bare_ms, measured, beside_ms, in_use)
+    if not toxic.of_packets:
+        return said, ok
+    lost, proved = realised_packets(toxic, probe.link)
+    return f"{said}, {lost}", ok and proved
+
+
+def _streams(
+    toxic: Toxic,
+    probe: RoundTrip,
+    bare_ms: float | None,
+    measured: Sequence[float],
+    beside_ms: float | None,
+    in_use: bool,
+) -> tuple[str, bool]:
+    if toxic.silences or toxic.resets:
+        return _nothing_passes(toxic, probe)
+    if not toxic.is_measured:
+        return "the lab cannot measure a toxic of this kind", False
+    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else measured or probe.pings()
+    if not trips:
+        return "no round trip completes across it", False
+    # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
+    trip, delay = median(trips) if toxic.jitter_ms else min(trips), toxic.round_trip_ms
+    beside = beside_ms or 0.0
+    asked = beside + delay if delay or beside_ms is not None else min(trip, trip if bare_ms is None else bare_ms)
+    least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, delay * NEAR_SHARE)
+    most = asked + toxic.jitter_ms + max(PROXY_MS, delay * NEAR_SHARE) + _behind_others_ms(toxic)
+    near = (
+        least <= trip
+        and (not delay or trip - beside >= delay / 2)
+        and (in_use or beside_ms is not None or trip <= most)
+    )
+    asked_for = f"requested {three_digits(delay)} ms"
+    said = f"round trip {three_digits(trip)} ms ({asked_for})"
+    if toxic.jitter_ms:
+        near = near and varies_enough(trips, toxic.jitter_ms)
+        said = (
+            f"round trip {from_to(trips)}, median {three_digits(trip)} ms "
+            f"({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
+        )
+    if not toxic.rate_kbps:
+        return said, near
+    carried, proved = realised_rate(toxic, probe)
+    return f"{said}, {carried}{_shared(probe.link, toxic)}", near and proved
+
+
+def _shared(link: RunningLink, toxic: Toxic) -> str:
+    """Return what a rate holds for: all connections together or each by itself, on one port or several."""
+    ports = len(link.model.proxies)
+    if toxic.link_rates:
+        return " for all connections together" + (f" of its {ports} ports" if ports > 1 else "")
+    return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
+
+
+def _nothing_passes(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
+    if toxic.resets:
+        reset = probe.ping() is None
+        return ("its connections end" if reset else "its connections stay open"), reset
+    try:
+        return f"an answer came after {three_digits(probe.answer_within(SILENCE_SECONDS))} ms", False
+    except TimeoutError:
+        return f"no answer within {SILENCE_SECONDS:g} s", True
+
+
+def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
+    """Return whether round trips vary as with a jitter; with a constant delay they do not."""
+    return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
+
+
+def from_to(trips: Sequence[float]) -> str:
+    return f"{three_digits(min(trips))} to {three_digits(max(trips))} ms"
+
+
+def _behind_others_ms(toxic: Toxic) -> float:
+    """Return the longest time that a ping waits for a piece of another connection's data, once in each direction."""
+    return 2 * max(TURN_MS, 1000 * PIECE_KB / toxic.rate_kbps) if toxic.rate_kbps else 0.0
