@@ -16,6 +16,7 @@ DATABASE, SHOP = "vendor.example/database:1", "vendor.example/shop:1"
 # The lab's own MySQL follows the vendors' contract, too.
 ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP, "MYSQL_IMAGE": "replication-lab/mysql-8.0"}
 FILES = {
+    "lost": "docker-compose.yml",
     "shop": "docker-compose.yml",
     "replicas": "docker-compose.yml",
     "waiting": "docker-compose.yml",

@@ -13,8 +13,8 @@ DATABASE = Running(
     addresses={"shop_default": "172.20.0.2"},
     exposed=frozenset({3306, 33060}),
     program="docker-entrypoint.sh mariadbd",
-    kept=("/var/lib/mysql",),
 )
+CALL = ComposeCall("shop", ["/shop/docker-compose.yml"], "/shop")
 APPLICATION = Running(
     "shop-app-1",
     image="sha256:app",
@@ -37,13 +37,13 @@ def project(
         "app": [APPLICATION],
         "worker": [replace(APPLICATION, name="shop-worker-1", addresses={"shop_default": "172.20.0.4"})],
     }
-    return ComposeProject("shop", {"services": document, **more}, found | (running or {}))
+    return ComposeProject(CALL, {"services": document, **more}, found | (running or {}))
 
 
 def attachment(**changes: Any) -> Attachment:
     """Return the attachment of app:db."""
     usual: dict[str, Any] = {
-        "compose": ComposeCall("shop", ["/shop/docker-compose.yml"], "/shop"),
+        "compose": CALL,
         "links": [AttachedLink("app", "db", "app", "db", 3306, ["db", "shop-db-1"], ["default"])],
         "consumers": [Consumer("app", 1, "hash")],
         "nodes": {"db": "source"},

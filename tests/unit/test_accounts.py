@@ -22,7 +22,10 @@ def found(**environment):
         ({"MARIADB_ROOT_PASSWORD": "r", "MARIADB_USER": "app", "MARIADB_PASSWORD": "p"}, [("root", "r"), ("app", "p")]),
         ({"MYSQL_PASSWORD": "of nobody"}, []),
         ({"MYSQL_ALLOW_EMPTY_PASSWORD": "yes"}, [("root", "")]),
-        ({"MYSQL_ALLOW_EMPTY_PASSWORD": "no"}, []),
+        ({"MYSQL_ALLOW_EMPTY_PASSWORD": "Y"}, [("root", "")]),
+        ({"MARIADB_ALLOW_EMPTY_ROOT_PASSWORD": "on"}, [("root", "")]),
+        ({"MYSQL_ALLOW_EMPTY_PASSWORD": "no"}, [("root", "")]),
+        ({"MYSQL_ALLOW_EMPTY_PASSWORD": ""}, []),
         ({}, []),
     ],
 )

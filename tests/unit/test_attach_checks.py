@@ -6,10 +6,31 @@ import pytest
 from replication_lab.attach import checks
 from replication_lab.attach.asked_link import AskedLink, parse_link
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.attachment import ComposeCall
 
 from tests.unit.attached_projects import APPLICATION, DATABASE, project
 
 APP_DB = AskedLink("app", "db")
+
+
+def test_a_next_command_names_the_files_of_the_project():
+    """Without them Compose would start another project, or none."""
+    local = replace(
+        project(running={"app": []}),
+        call=ComposeCall("shop", ["/my shop/local.yml"], "/my shop", ["prod.env"], ["web"]),
+    )
+    with pytest.raises(LabError) as caught:
+        checks.check_link(local, APP_DB)
+    with pytest.raises(LabError) as no_server:
+        checks.check_link(project(running={"worker": [APPLICATION]}), AskedLink("app", "worker"))
+
+    assert caught.value.next_step == (
+        "docker compose --project-directory '/my shop' --project-name shop --file '/my shop/local.yml' "
+        "--env-file prod.env --profile web up --detach --wait app"
+    )
+    assert no_server.value.next_step == (
+        "./lab attach --project-name shop --file /shop/docker-compose.yml --link app:db"
+    )
 
 
 def refusal(act, *arguments) -> str:
@@ -47,6 +68,43 @@ def test_a_usual_project_is_not_refused():
     checks.check_link(found, APP_DB)
     checks.check_consumer(found, "app")
     checks.check_unchanged(found, [])
+
+
+@pytest.mark.parametrize(
+    ("processes", "program"),
+    [
+        (["/usr/sbin/mysqld --datadir=/data"], "sh /start.sh"),
+        (["/bin/sh /usr/bin/mysqld_safe", "mariadbd --user=mysql"], "mysqld_safe"),
+        (["/usr/bin/qemu-x86_64 /usr/sbin/mysqld mysqld"], "docker-entrypoint.sh mysqld"),
+        (["/opt/bitnami/mysql/bin/mysqld --defaults-file=/opt/bitnami/mysql/conf/my.cnf"], "/entrypoint.sh /run.sh"),
+        ([], "docker-entrypoint.sh mysqld --server-id=2"),
+        ([], "docker-entrypoint.sh --server-id=2"),
+    ],
+)
+def test_a_server_is_known_by_its_program(processes, program):
+    """Whatever started it; without a list of processes by what the container was told to start."""
+    assert replace(DATABASE, processes=tuple(processes), program=program).is_database
+
+
+@pytest.mark.parametrize(
+    ("processes", "program"),
+    [
+        (["/bin/mysqld_exporter --config.my-cnf=/etc/my.cnf"], "/bin/mysqld_exporter"),
+        (["mysqldump --host=db --all-databases"], "docker-entrypoint.sh mysqldump --host=db"),
+        (["sh -c until [ -S /var/run/mysqld/mysqld.sock ]; do sleep 1; done; exec php-fpm"], "sh -c mysqld"),
+        (["mysql -h db -e SELECT", "sleep 60"], "docker-entrypoint.sh mysql -h db"),
+        (["python3 /srv/mysqld.py"], "python3 /srv/mysqld.py"),
+        (["tail -f /var/log/mysqld"], "tail -f /var/log/mysqld"),
+        ([], "/bin/mysqld_exporter"),
+        ([], "docker-entrypoint.sh mysqldump --host=db"),
+        ([], "sh -c wait-for /var/run/mysqld/mysqld.sock"),
+    ],
+)
+def test_what_only_mentions_a_server_is_none(processes, program):
+    """Also in an image that exposes the port of one: it may be a backup, a client or an exporter."""
+    exposed = frozenset({3306}) if "entrypoint" in program else frozenset()
+
+    assert not replace(DATABASE, processes=tuple(processes), program=program, exposed=exposed).is_database
 
 
 def test_a_project_that_does_not_run_or_is_attached_is_refused():
@@ -123,32 +181,6 @@ def test_a_service_of_another_project_or_profile_is_unknown():
         checks.check_link, found, AskedLink("app", "dbb")
     )
     assert "its profile is not active" in refusal(checks.check_link, found, AskedLink("reports", "db"))
-
-
-@pytest.mark.parametrize(
-    ("kept", "program"),
-    [((), "mariadbd"), (("/etc/mysql/conf.d/my.cnf",), "mariadbd"), (("/var/lib/mysql",), "mysqld --datadir=/data")],
-)
-def test_a_server_whose_data_would_be_lost_is_not_recreated(kept, program):
-    """A replica is the consumer of its link."""
-    replica = replace(DATABASE, kept=kept, program=program)
-
-    assert "db keeps its data in its container" in refusal(
-        checks.check_consumer, project(running={"db": [replica]}), "db"
-    )
-
-
-@pytest.mark.parametrize(
-    ("kept", "program"),
-    [
-        (("/var/lib/mysql",), "mariadbd"),
-        (("/bitnami/mariadb",), "/opt/bitnami/scripts/run.sh mysqld"),
-        (("/data",), "mysqld --datadir=/data/mysql"),
-    ],
-)
-def test_a_server_with_its_data_on_a_volume_may_be_recreated(kept, program):
-    """By the places of the usual images, or where the server is told to have them."""
-    checks.check_consumer(project(running={"db": [replace(DATABASE, kept=kept, program=program)]}), "db")
 
 
 @pytest.mark.parametrize("key", ["network_mode", "pid", "ipc"])

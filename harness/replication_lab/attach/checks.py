@@ -6,7 +6,6 @@ from replication_lab.attach.asked_link import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import DOOR
-from replication_lab.model.lab.storage import DATA
 
 # Namespaces that a service can share with another one, which lose their owner when that is recreated.
 SHARED = ("network_mode", "pid", "ipc")
@@ -44,19 +43,20 @@ def check_link(project: ComposeProject, link: AskedLink) -> None:
         raise LabError(
             f"{link.target} runs in {len(servers)} containers, and a link leads to one server",
             "a service for each server",
-            f"./lab attach --link {link.source}:SERVICE",
+            project.compose("ps", link.target),
         )
     if not servers[0].is_database:
+        known = project.databases()
         raise LabError(
             f"{link.target} runs `{servers[0].program[:60]}`, which is not a server of the MySQL family",
-            f"a service that runs one: {', '.join(project.databases()) or 'there is none'}",
-            f"./lab attach --link {link.source}:DATABASE",
+            f"a service that runs one: {', '.join(known) or 'there is none'}",
+            project.call.attached_by([f"{link.source}:{known[0]}"]) if known else project.compose("ps"),
         )
     if not set(project.networks(link.source)) & set(project.networks(link.target)):
         raise LabError(
             f"{link.source} and {link.target} have no network in common",
             "a network that both are in",
-            f"docker compose --project-name {project.name} config",
+            project.compose("config"),
         )
     _check_names(project, link)
 
@@ -76,7 +76,7 @@ def _check_network(project: ComposeProject, service: str) -> None:
         expected = "a service with a network of its own"
     else:
         found, expected = f"{service} has network_mode: {mode}", "a service in a network of the project"
-    raise LabError(found, expected, f"docker compose --project-name {project.name} config")
+    raise LabError(found, expected, project.compose("config"))
 
 
 def _check_runs(project: ComposeProject, service: str) -> None:
@@ -127,12 +127,6 @@ def check_consumer(project: ComposeProject, service: str) -> None:
     for one in project.containers(service):
         if one.named_image and one.named_image != one.image:
             raise LabError(f"{service} runs an older build of its image", "its current image", _up(project, service))
-        if one.is_database and not one.keeps_data:
-            raise LabError(
-                f"{service} keeps its data in its container, and a link from it would recreate the container",
-                f"a volume for {DATA}",
-                f"add it to {service}, or leave this link out",
-            )
     for other, declared in project.document.get("services", {}).items():
         shared = [key for key in SHARED if (declared or {}).get(key) == f"service:{service}"]
         if shared and project.containers(other):
@@ -140,9 +134,9 @@ def check_consumer(project: ComposeProject, service: str) -> None:
                 f"{other} shares {service}'s {shared[0].removesuffix('_mode')}, and would lose it when {service} is "
                 "recreated",
                 "a consumer whose namespaces no other service shares",
-                f"docker compose --project-name {project.name} stop {other}",
+                project.compose("stop", other),
             )
 
 
 def _up(project: ComposeProject, service: str) -> str:
-    return f"docker compose --project-name {project.name} up --detach --wait {service}".strip()
+    return project.compose("up", "--detach", "--wait", service)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -15,9 +16,9 @@ from replication_lab.world.docker.compose_call import HASH, Container
 MYSQL = 3306
 # Ports that a server's image exposes besides the one for clients: the X protocol, and those of a cluster.
 NOT_FOR_CLIENTS = frozenset({33060, 33061, 33062, 4444, 4567, 4568})
-SERVERS = ("mysqld", "mariadbd")
-DATADIR = re.compile(r"--datadir[= ](\S+)")
-OF_SERVER = re.compile(r"mysql|mariadb")
+# The base names of the programs that are servers, and of those that run a program of another kind of CPU.
+SERVERS = frozenset({"mysqld", "mariadbd", "mysqld-debug", "mariadbd-debug"})
+EMULATOR = re.compile(r"qemu-\w+|rosetta")
 # The name that the engine gives to a volume without one.
 UNNAMED = re.compile(r"[0-9a-f]{64}")
 
@@ -27,8 +28,8 @@ class Running:
     """One container of a service, as the engine describes it.
 
     `image` is the image that it runs, `named_image` the one that has its image's name now. `addresses` maps networks of
-    the engine to its addresses. `program` is its entrypoint with its command. `kept` are the folders in it that outlast
-    the container.
+    the engine to its addresses. `program` is its entrypoint with its command. `processes` are the command lines of its
+    processes; empty if it does not run, or the engine cannot list them.
     """
 
     name: str
@@ -40,34 +41,47 @@ class Running:
     exposed: frozenset[int] = frozenset()
     program: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
-    kept: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
 
     @property
     def is_database(self) -> bool:
-        return any(server in self.program for server in SERVERS) or MYSQL in self.exposed
+        """Whether a server of the MySQL family runs in it: by its processes, else by what it was told to start."""
+        if self.processes:
+            return any(program_of(each) in SERVERS for each in self.processes)
+        entrypoint, *words = [*takewhile(lambda word: not word.startswith("-"), self.program.split())] or [""]
+        return any(os.path.basename(word) in SERVERS for word in (entrypoint, *words)) or (
+            # The vendors' entrypoints start the server if no program is named.
+            MYSQL in self.exposed and not words
+        )
 
-    @property
-    def keeps_data(self) -> bool:
-        """Whether a server's data outlast its container: they are on a volume or in a folder of the host."""
-        told = DATADIR.search(self.program)
-        if told:
-            return any(told[1].startswith(folder.rstrip("/")) for folder in self.kept)
-        return any(OF_SERVER.search(folder) for folder in self.kept if not folder.startswith("/etc/"))
+
+def program_of(command: str) -> str:
+    """Return the base name of the program of a command line, also of one that an emulator runs."""
+    names = [os.path.basename(word) for word in command.split()]
+    return next((name for name in names if not EMULATOR.fullmatch(name)), "")
 
 
 @dataclass(frozen=True)
 class ComposeProject:
     """A project: its document as `docker compose config` resolves it, and its containers by service."""
 
-    name: str
+    call: ComposeCall
     document: Mapping[str, Any]
     running: Mapping[str, list[Running]]
+
+    @property
+    def name(self) -> str:
+        return self.call.project
+
+    def compose(self, *command: str) -> str:
+        """Return a command of Compose for this project, by the files that it was started from, as a user types it."""
+        return self.call.typed(*filter(None, command))
 
     def service(self, name: str) -> dict[str, Any]:
         """Return a service of the files; LabError if there is none of that name."""
         services = self.document.get("services", {})
         if name not in services:
-            way_on = f"docker compose --project-name {self.name} config --services"
+            way_on = self.compose("config", "--services")
             if name in self.running:
                 raise LabError(
                     f"{name} runs in {self.name}, but is not in the files: its profile is not active",
@@ -190,7 +204,7 @@ def _port_keys(key: str) -> list[str]:
 def read(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> ComposeProject:
     """Return what the files and the engine say of a project."""
     return ComposeProject(
-        call.project,
+        call,
         compose_call.document(call.options),
         {service: [_running(each) for each in containers] for service, containers in found.items()},
     )
@@ -210,7 +224,7 @@ def _running(container: Container) -> Running:
         exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
         program=" ".join(program),
         environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
-        kept=tuple(mount["Destination"] for mount in attrs.get("Mounts", []) if mount.get("Type") != "tmpfs"),
+        processes=compose_call.processes(container),
     )
 
 

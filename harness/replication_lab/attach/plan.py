@@ -5,19 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.attach import checks, compose_project
+from replication_lab.attach import checks, compose_project, survival
 from replication_lab.attach.asked_link import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.attach.recognised import Recognised, outside, recognised
+from replication_lab.attach.servers import ServersOfProject
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
-from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container
-from replication_lab.world.docker.service import reachable
 from replication_lab.world.mysql.accounts import Account
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
@@ -85,7 +84,7 @@ def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[C
         raise LabError(
             f"{name} was started from {', '.join(started_from)}",
             "the same files in the same order",
-            f"./lab attach {' '.join(f'-f {each}' for each in started_from)} …",
+            ComposeCall(name, started_from, "", list(asked.env_files), list(asked.profiles)).attached_by(asked.links),
         )
     env_files = [os.path.abspath(file) for file in asked.env_files]
     return ComposeCall(name, files, folder or os.path.dirname(files[0]), env_files, list(asked.profiles))
@@ -94,18 +93,21 @@ def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[C
 def _plan(
     asked: AskedAttachment, call: ComposeCall, found: ComposeProject, containers: Mapping[str, list[Container]]
 ) -> AttachPlan:
-    databases = found.databases()
-    first = {name: each[0] for name, each in containers.items()}
-    answering, remarks = _servers(asked, found, first, databases)
-    names = {each: _all_names(found, each) for each in databases}
+    ports, silent = _ports(asked, found)
+    answering = _answering(asked, ServersOfProject(found.name, ports, containers, asked.accounts), silent)
+    remarks = [f"{node} is left out: {error.found}" for node, error in silent.items()]
+    names = {each: _all_names(found, each) for each in ports}
     set_of = _recognise(asked, found, answering, names, remarks)
     links = [_link(found, each, set_of) for each in asked.links]
-    _check_links(links)
+    _check_links(call, links)
     consumers = list(dict.fromkeys(link.consumer for link in links))
     for each in consumers:
         checks.check_consumer(found, each)
-        if each in set_of.roles:
-            _check_log_names(each, answering[each], first[each])
+        if each in silent:
+            raise _unasked(each, silent[each])
+        if each in answering:
+            survival.check(found, each, answering[each], containers[each])
+            _check_log_names(each, answering[each], containers[each][0])
     counts = {each: len(containers[each]) for each in consumers}
     checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
     attachment = Attachment(
@@ -113,8 +115,8 @@ def _plan(
         links=links,
         consumers=[_consumer(found, containers, each) for each in consumers],
         nodes=dict(set_of.roles),
-        ports={node: _port(found, node, links) for node in set_of.roles},
-        images={node: str(first[node].attrs["Config"]["Image"]) for node in set_of.roles},
+        ports={node: ports[node] for node in set_of.roles} | {link.server: link.port for link in links},
+        images={node: str(containers[node][0].attrs["Config"]["Image"]) for node in set_of.roles},
         doors=sorted({network for node in set_of.roles for network in found.networks(node)}),
         replication=set_of.replication,
         follows={name: source for name, source in set_of.follows.items()},
@@ -127,10 +129,9 @@ def _plan(
     return AttachPlan(attachment, {each: found.links(each) for each in consumers}, kept, remarks)
 
 
-def _servers(
-    asked: AskedAttachment, found: ComposeProject, first: Mapping[str, Container], databases: Sequence[str]
-) -> tuple[dict[str, Server], list[str]]:
-    """Return the servers that accept an account, and remarks about the others."""
+def _ports(asked: AskedAttachment, found: ComposeProject) -> tuple[dict[str, int], dict[str, LabError]]:
+    """Return the port of each server, and why those of others are unknown; LabError if a link leads to one of them."""
+    databases = found.databases()
     for node in asked.accounts:
         if node not in databases:
             raise LabError(
@@ -138,44 +139,31 @@ def _servers(
                 ", ".join(databases),
                 "./lab attach --help",
             )
-    answering, remarks = {}, []
+    ports = {link.target: link.port for link in asked.links if link.port}
+    silent: dict[str, LabError] = {}
     for node in databases:
         try:
-            answering[node] = _server(asked, found, first, node, databases)
+            ports[node] = ports.get(node) or found.port(node)
         except LabError as error:
-            if any(link.target == node for link in asked.links):
-                raise
-            remarks.append(f"{node} is left out: {error.found}")
-    return answering, remarks
+            _note_silent(asked, node, error, silent)
+    return ports, silent
 
 
-def _server(
-    asked: AskedAttachment, found: ComposeProject, first: Mapping[str, Container], node: str, databases: Sequence[str]
-) -> Server:
-    address = _address(found, first[node], node, found.port(node))
-    for account in attached_labs.accounts_for(node, asked.accounts, first, databases):
+def _answering(asked: AskedAttachment, found: ServersOfProject, silent: dict[str, LabError]) -> dict[str, Server]:
+    """Return the servers that accept an account; `silent` gets why others do not. LabError if a link leads to such."""
+    answering = {}
+    for node in found.ports:
         try:
-            return attached_labs.server_at(node, address, account)
+            answering[node] = found.server(node)
         except LabError as error:
-            if "does not answer" in error.found:
-                raise
-    raise attached_labs.no_account(node, found.name)
+            _note_silent(asked, node, error, silent)
+    return answering
 
 
-def _address(found: ComposeProject, container: Container, node: str, port: int) -> tuple[str, int]:
-    """Return an address of a server from this machine before anything was added: its own, or a published port."""
-    for address in found.containers(node)[0].addresses.values():
-        if address and reachable(address, port):
-            return address, port
-    bindings = container.attrs["NetworkSettings"]["Ports"].get(f"{port}/tcp")
-    if bindings:
-        host = bindings[0]["HostIp"]
-        return ("127.0.0.1" if host in ("0.0.0.0", "::", "") else host), int(bindings[0]["HostPort"])
-    raise LabError(
-        f"{node} does not answer at port {port} from this machine",
-        "a server that accepts connections, and on Docker Desktop a published port",
-        f'add to {node} in the project: ports: ["127.0.0.1::{port}"]; or --link CONSUMER:{node}:PORT',
-    )
+def _note_silent(asked: AskedAttachment, node: str, error: LabError, silent: dict[str, LabError]) -> None:
+    if any(link.target == node for link in asked.links):
+        raise error
+    silent[node] = error
 
 
 def _all_names(found: ComposeProject, service: str) -> list[str]:
@@ -203,7 +191,7 @@ def _recognise(
                 f"{link.target} does not replicate with {asked.links[0].target}, but all links of an attached project "
                 "must lead to servers that replicate with each other",
                 f"links to {', '.join(set_of.roles)}",
-                f"lab attach without --link {link}",
+                found.call.attached_by(each for each in asked.links if each is not link),
             )
     return set_of
 
@@ -231,7 +219,7 @@ def _check_dialled(replica: str, source: str, host: str, found: ComposeProject) 
         raise LabError(
             f"{replica} replicates from {source} by its address {host}, and an alias redirects only a name",
             f"the name {source} as the source's host",
-            f"change the source's host on {replica}, then ./lab attach",
+            f"change the source's host on {replica}, then {found.call.attached_by([f'{replica}:{source}'])}",
         )
 
 
@@ -257,28 +245,34 @@ def _not_between(source: str, target: str, set_of: Recognised) -> LabError:
         return LabError(
             f"{source} and {target} are members of one cluster, whose members reach each other by their addresses: a "
             "link between them would carry no traffic",
-            "a link from an application to a member",
-            f"./lab up {set_of.replication}, for conditions between members",
+            "a link from an application to a member; conditions between members are for a lab of the lab's own",
+            f"./lab up {set_of.replication}",
         )
     return LabError(
         f"{source} and {target} are servers, and neither replicates from the other",
         "a link from an application, or from a source to its replica",
-        "./lab attach --link APP:SERVER",
+        "./lab attach --help",
     )
 
 
-def _check_links(links: Sequence[AttachedLink]) -> None:
+def _check_links(call: ComposeCall, links: Sequence[AttachedLink]) -> None:
     for link in links:
         if [each.name for each in links].count(link.name) > 1:
             raise LabError(
                 f"--link {link.source}:{link.target} is given in both directions, which is the same link",
                 "each link once",
-                f"./lab attach --link {link.source}:{link.target}",
+                call.attached_by(f"{each.source}:{each.target}" for each in {one.name: one for one in links}.values()),
             )
 
 
-def _port(found: ComposeProject, node: str, links: Sequence[AttachedLink]) -> int:
-    return next((link.port for link in links if link.server == node), 0) or found.port(node)
+def _unasked(consumer: str, error: LabError) -> LabError:
+    """Return the error for a server that a link would recreate, and that cannot be asked where its data are."""
+    return LabError(
+        f"a link from {consumer} would recreate its server, and the lab cannot ask it where its data are: "
+        f"{error.found}",
+        error.expected,
+        error.next_step,
+    )
 
 
 def _consumer(found: ComposeProject, containers: Mapping[str, list[Container]], service: str) -> Consumer:

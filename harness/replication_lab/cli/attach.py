@@ -47,7 +47,8 @@ def attach(
         )
     asked = AskedAttachment(links=[parse_link(text) for text in links], accounts=accounts, **of_compose)
     found = plan(asked)
-    _ask(found, yes)
+    files = [f"--dsn={node}=@{each.origin if each.origin != AS_TYPED else 'FILE'}" for node, each in accounts.items()]
+    _ask(found, yes, found.attached.compose.attached_by(links, *(["--rtt", rtt] if rtt != "none" else []), *files))
     lab, proofs = attaching.attach(found, rtt, tell)
     if json_:
         print_json(views.view(lab))
@@ -61,8 +62,8 @@ def at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _ask(found: AttachPlan, yes: bool) -> None:
-    """Say what will happen, and go on only if the user agrees."""
+def _ask(found: AttachPlan, yes: bool, again: str) -> None:
+    """Say what will happen, and go on only if the user agrees; `again` is the same command."""
     for line in warnings(found):
         tell(line)
     if yes:
@@ -72,10 +73,10 @@ def _ask(found: AttachPlan, yes: bool) -> None:
         raise LabError(
             f"{services} of {found.attached.compose.project} would be recreated; there is no terminal to confirm it",
             "a terminal, or --yes",
-            "./lab attach --yes with the same options",
+            f"{again} --yes",
         )
     if not click.confirm(f"Recreate {services}?", err=True):
-        raise LabError("not confirmed; nothing was changed", "the answer y", "./lab attach --yes with the same options")
+        raise LabError("not confirmed; nothing was changed", "the answer y", f"{again} --yes")
 
 
 @command("detach")

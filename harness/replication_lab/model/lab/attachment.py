@@ -1,5 +1,8 @@
 """An attachment: links of a Compose project that the lab did not write, each with a Toxiproxy of its own between."""
 
+import shlex
+from collections.abc import Iterable
+
 import msgspec
 
 from replication_lab.model.lab.topology import Link, Topology, TopologyNode
@@ -26,13 +29,27 @@ class ComposeCall(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> list[str]:
+        return [*(("--project-directory", self.directory) if self.directory else ()), *self._choice]
+
+    @property
+    def _choice(self) -> list[str]:
+        """The options that choose the project, which `lab attach` and Compose have in common."""
         return [
             *(("--project-name", self.project) if self.project else ()),
-            *(("--project-directory", self.directory) if self.directory else ()),
             *(part for file in self.files for part in ("--file", file)),
             *(part for file in self.env_files for part in ("--env-file", file)),
             *(part for profile in self.profiles for part in ("--profile", profile)),
         ]
+
+    def typed(self, *command: str) -> str:
+        """Return a command of Compose for this project as a user types it."""
+        return shlex.join(["docker", "compose", *self.options, *command])
+
+    def attached_by(self, links: Iterable[object], *more: str) -> str:
+        """Return the command that attaches these links of this project, as a user types it."""
+        return shlex.join(
+            ["./lab", "attach", *self._choice, *(part for link in links for part in ("--link", str(link))), *more]
+        )
 
 
 class Consumer(msgspec.Struct, frozen=True):

@@ -158,7 +158,7 @@ class AttachedLab(Lab):
     def resolved(self, name: str) -> list[str]:
         """Return the address of a link's server in each container of its consumer; empty where no tool can tell."""
         link = self.attached_link(name)
-        said = [_said(each, "getent", "hosts", link.server) for each in self.all_containers.of(link.consumer)]
+        said = [said_in(each, "getent", "hosts", link.server) for each in self.all_containers.of(link.consumer)]
         return [each.split()[0] for each in said if each.split()]
 
     def application(self, node: str) -> tuple[str, str]:
@@ -244,7 +244,7 @@ def accounts_for(
                 yield account
 
 
-def _said(container: Container, *command: str) -> str:
+def said_in(container: Container, *command: str) -> str:
     """Return the output of a command in a container; an empty string if it fails or cannot be run."""
     try:
         code, output = container.exec_run(list(command))
@@ -259,7 +259,7 @@ def _environment(service: str, containers: Mapping[str, Container]) -> tuple[dic
     if container is None:
         return {}, lambda _path: ""
     environment = dict(entry.partition("=")[::2] for entry in container.attrs["Config"].get("Env") or [])
-    return environment, lambda path: _said(container, "cat", path)
+    return environment, lambda path: said_in(container, "cat", path)
 
 
 def no_account(node: str, project: str) -> LabError:
@@ -267,7 +267,7 @@ def no_account(node: str, project: str) -> LabError:
     return LabError(
         f"{node} of {project} accepts none of the accounts in its container's environment",
         f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
-        f"./lab detach --lab {project}, then lab attach with --dsn {node}=@FILE",
+        f"./lab attach --help, which explains --dsn {node}=@FILE",
     )
 
 

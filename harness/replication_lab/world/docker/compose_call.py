@@ -4,12 +4,15 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+from docker.errors import APIError
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
@@ -60,7 +63,7 @@ def run(
         raise LabError(
             f"`docker compose {' '.join(command)}` ended with status {done.returncode}:\n  {last}",
             "exit status 0",
-            f"docker compose {' '.join([*options, *command])}",
+            shlex.join(["docker", "compose", *options, *command]),
         )
     return done.stderr if errors else done.stdout
 
@@ -96,6 +99,15 @@ def containers(project: str) -> dict[str, list[Container]]:
     return found
 
 
+def processes(container: Container) -> tuple[str, ...]:
+    """Return the command lines of a container's processes; none if it does not run, or the engine cannot list them."""
+    if container.status == "running":
+        with suppress(APIError):
+            rows = container.top(ps_args="-eo pid,args")["Processes"] or []
+            return tuple(" ".join(row[1:]) for row in rows)
+    return ()
+
+
 def would_change(call: ComposeCall, counts: Mapping[str, int], found: Mapping[str, Sequence[Container]]) -> list[str]:
     """Return the services that Compose would create or recreate now, if these were asked for as they are.
 
@@ -113,13 +125,14 @@ def settings(container: Container) -> dict[str, str]:
     config = {key: value for key, value in attrs["Config"].items() if key not in ("Hostname", "Labels")}
     own = {str(container.id)[:12], str(container.name)}
     networks = {
-        name: [sorted(set(one.get("Aliases") or ()) - own), one.get("Links"), one.get("IPAMConfig")]
+        name: [sorted(set(one.get("Aliases") or ()) - own), sorted(one.get("Links") or ()), one.get("IPAMConfig")]
         for name, one in attrs["NetworkSettings"]["Networks"].items()
     }
     mounts = sorted((one["Destination"], one.get("Name") or one.get("Source")) for one in attrs.get("Mounts", []))
     # Compose writes what a service depends on in any order.
     labels_of = {key: sorted(value.split(",")) for key, value in container.labels.items() if key not in OWN_LABELS}
-    host = {key: value for key, value in attrs["HostConfig"].items() if key not in OWN_PARTS}
+    # Limits, capabilities, hosts, devices and the like are sets: Compose writes them in any order.
+    host = {key: _as_set(value) for key, value in attrs["HostConfig"].items() if key not in OWN_PARTS}
     parts = {
         "environment": sorted(config.pop("Env") or []),
         "program": config,
@@ -128,6 +141,13 @@ def settings(container: Container) -> dict[str, str]:
     }
     parts |= {"networks": networks, "labels": labels_of}
     return {part: hashlib.sha256(repr(_ordered(value)).encode()).hexdigest()[:16] for part, value in parts.items()}
+
+
+def _as_set(value: Any) -> Any:
+    """Return lists, also those within, in an order of their own."""
+    if isinstance(value, dict):
+        return {key: _as_set(each) for key, each in value.items()}
+    return sorted(map(_as_set, value), key=lambda each: repr(_ordered(each))) if isinstance(value, list) else value
 
 
 def _ordered(value: Any) -> Any:

@@ -90,6 +90,11 @@ def identifier(image: str) -> str:
     return str(_attributes(image).get("Id", ""))
 
 
+def volumes(image: str) -> list[str]:
+    """Return the folders that an image declares as volumes."""
+    return list((_attributes(image).get("Config") or {}).get("Volumes") or {})
+
+
 def _attributes(image: str) -> dict[str, Any]:
     """Return what the engine knows of an image; nothing if the image is not present."""
     try:

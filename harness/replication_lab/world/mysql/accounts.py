@@ -90,7 +90,8 @@ def from_environment(found: Mapping[str, str], text_of: Callable[[str], str]) ->
         elif found.get(f"{name}_FILE"):
             # The vendors' entrypoints cut off the newline at the end of the file, as the shell does.
             yield Account(account, text_of(found[f"{name}_FILE"]).rstrip("\n"), f"{name}_FILE")
-    if any(found.get(name, "").lower() in ("1", "yes", "true") for name in EMPTY):
+    # The vendors' entrypoints take any value, also "no". An account that a server refuses does no harm.
+    if any(found.get(name) for name in EMPTY):
         yield Account("root", "", "an empty password")
 
 

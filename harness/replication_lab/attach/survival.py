@@ -1,0 +1,97 @@
+"""Whether a server finds its data and its logs again in a recreated container: asked from the server itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from posixpath import join, normpath
+
+from replication_lab.attach.compose_project import ComposeProject
+from replication_lab.model.core.errors import LabError
+from replication_lab.world.docker import mounts
+from replication_lab.world.docker.attached import said_in
+from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.docker.mounts import Mount
+from replication_lab.world.mysql.server import Server
+
+DATADIR, HOME, SYSTEM_FILES = "datadir", "innodb_data_home_dir", "innodb_data_file_path"
+# The variables that say where a server keeps what it needs after a restart: a folder, or the beginning of names of
+# files. What is relative lies in the data directory. A server has only some of them.
+PLACES = (
+    DATADIR,
+    HOME,
+    *("innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir"),
+    *("log_bin_basename", "log_bin_index", "relay_log", "relay_log_basename", "relay_log_index"),
+    *("relay_log_info_file", "aria_log_dir_path", "wsrep_data_home_dir", "rocksdb_datadir", "rocksdb_wal_dir"),
+)
+# Where tables lie that were created with DATA DIRECTORY, by version.
+TABLES = (
+    "SELECT FILE_NAME AS path FROM information_schema.FILES WHERE FILE_NAME LIKE '/%'",
+    "SELECT PATH AS path FROM information_schema.INNODB_SYS_DATAFILES WHERE PATH LIKE '/%'",
+    "SELECT FILENAME AS path FROM information_schema.INNODB_SYS_TABLESPACES WHERE FILENAME LIKE '/%'",
+)
+
+
+def places(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the path that each variable of a server names, by the variable; `settings` are its global variables."""
+    datadir = settings.get(DATADIR, "")
+    found = {
+        name: normpath(join(datadir, value))
+        for name in PLACES
+        # The server's default lies in its data directory.
+        if (value := settings.get(name, "")) not in ("", "NULL", "None")
+    }
+    home = found.get(HOME, datadir)
+    for number, file in enumerate(settings.get(SYSTEM_FILES, "").split(";")):
+        if path := file.partition(":")[0]:
+            found[SYSTEM_FILES if not number else f"{SYSTEM_FILES} ({path})"] = normpath(join(home, path))
+    return found
+
+
+def lost(found: Mapping[str, str], kept: Iterable[Mount]) -> dict[str, str]:
+    """Return why each of these paths does not survive a recreation of its container, by the variable; empty if all do.
+
+    `kept` are the mounts of the container.
+    """
+    reasons = {}
+    every = [*kept]
+    for name, path in found.items():
+        mount = mounts.holding(every, path)
+        if mount is None:
+            reasons[name] = f"{path}, which is on no volume"
+        elif mount.loses:
+            reasons[name] = f"{path}; {mount.folder} {mount.loses}"
+    return reasons
+
+
+def check(project: ComposeProject, service: str, server: Server, containers: Sequence[Container]) -> None:
+    """Refuse to recreate a server that would not find its data or logs again."""
+    found = places(server.settings(*PLACES, SYSTEM_FILES)) | _tables(server)
+    if DATADIR not in found:
+        raise LabError(
+            f"{service} does not say where its data are (datadir), and a link from it would recreate its container",
+            "an account that may read the server's variables",
+            project.compose("config", service),
+        )
+    for container in containers:
+        kept = mounts.read(container, project.service(service))
+        reasons = lost({name: _real(container, path) for name, path in found.items()}, kept)
+        if reasons:
+            listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            raise LabError(
+                f"a link from {service} would recreate its container, and its server would lose\n  {listed}",
+                f"a volume with a name, or a folder of the host, for each of these folders of {service}",
+                f"docker cp {container.name}:{found[DATADIR]} {service}-data saves the data; then add the volume to "
+                f"{service}, or leave this link out",
+            )
+
+
+def _tables(server: Server) -> dict[str, str]:
+    """Return the path of each table that lies apart from the data directory."""
+    for statement in TABLES:
+        with suppress(LabError):
+            return {f"a table in {row['path']}": str(row["path"]) for row in server.rows(statement)}
+    return {}
+
+
+def _real(container: Container, path: str) -> str:
+    """Return a path without symbolic links; as it is if the container has no tool for that."""
+    return said_in(container, "readlink", "-f", path).strip() or path
