@@ -209,10 +209,10 @@ def drill_labs(docker):
 def drilled(drill_labs, tmp_path):
     """Return the result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
 
-    def do(topology, name, seed=7, meanwhile=None, when="verified"):
+    def do(topology, name, seed=7, meanwhile=None, when="verified", transactions=()):
         """`meanwhile` is called with the lab as soon as a line with `when` is told: the first fault has been proved."""
         ledger = tmp_path / f"{name}-{seed}"
-        request = DrillRequest(drill_set.load(topology, name), seed)
+        request = DrillRequest(drill_set.load(topology, name), seed, transactions=transactions)
         with ignoring_noise():
             labs = drill_labs(topology)
             evidence = (

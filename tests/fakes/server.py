@@ -61,6 +61,7 @@ class FakeServer:
             f"SHOW GLOBAL VARIABLES LIKE '{says.semisync_source}": self._semisync_variables,
             "SHOW GLOBAL STATUS LIKE 'wsrep": self._galera,
             "SELECT SUM(DATA_LENGTH)": lambda: [{"bytes": 0}],
+            "SHOW TABLES FROM lab LIKE": list,
             "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
             "SELECT * FROM information_schema.PROCESSLIST": list,
             "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'": lambda: [{"Value": "0"}],
@@ -133,11 +134,8 @@ class FakeServer:
     def close(self) -> None:
         pass
 
-    def tables(self, database: str) -> list[str]:
-        return [f"{database}.foo"]
-
-    def replicated_tables(self) -> list[str]:
-        return self.tables("lab")
+    def tables(self, _engine: str = "") -> list[str]:
+        return ["`lab`.`foo`"]
 
     def checksum(self, _table: str) -> int:
         return int(self.differs)

@@ -4,8 +4,12 @@ import subprocess
 import threading
 
 import pytest
+from replication_lab import replication
 from replication_lab.faults.kill import Kill
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill.drill_result import not_proved
+from replication_lab.model.question.sql_load import transactions
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
 from replication_lab.witnesses.containers import ContainerWitness
@@ -114,7 +118,7 @@ def once_written(lab, act):
     source = lab.node(lab.topology.source.name).server().another()
 
     def wait_and_act():
-        clock.wait_until(lambda: "ledger" in str(source.tables("lab")) and source.value(ROWS), "rows", 60)
+        clock.wait_until(lambda: "ledger" in str(source.tables()) and source.value(ROWS), "rows", 60)
         act(source)
 
     threading.Thread(target=wait_and_act).start()
@@ -209,6 +213,45 @@ def test_replication_past_its_link_is_unknown(drilled):
     doubts = doubts_of(drilled("async", "lossy-link", meanwhile=led_past))
 
     assert "replica read from source past link source-replica" in doubts
+
+
+ORDERS = transactions(GivenFile("orders.sql", "INSERT INTO orders (item) VALUES ({item:1..9});"))
+
+
+def without_orders(lab):
+    """Have the replica leave out the user's table from now on."""
+    replica = lab.node("replica").server()
+    Replica(replica).stop()
+    replica.execute("SET GLOBAL replicate_ignore_table = 'lab.orders'")
+    Replica(replica).start()
+
+
+@pytest.mark.parametrize("from_the_start", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_a_users_table_that_a_replica_leaves_out_is_lost_with_its_source(drilled, drill_labs, from_the_start):
+    """The ledger's rows of the same transactions arrive, and both copies are equal once the old source was replaced."""
+    lab = drill_labs("async").lab()
+    lab.node("source").server().execute(
+        "CREATE TABLE lab.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, item INT)",
+        "CREATE VIEW lab.every_order AS SELECT * FROM lab.orders",
+        "INSERT INTO lab.orders (item) VALUES (1), (2), (3)",
+    )
+    replication.of(lab).wait_until_level()
+
+    def leave_out(lab):
+        if from_the_start:
+            without_orders(lab)
+        else:
+            once_written(lab, lambda _: without_orders(lab))
+
+    result = drilled("async", "lose-source", meanwhile=leave_out, when="lose-source", transactions=ORDERS)
+    written, lost = result.figures["acknowledged.source"], result.figures["lost"]
+
+    assert result.doubts == []
+    assert lost == written if from_the_start else 0 < lost <= written
+    (judged,) = (each for each in result.judgements if each.figure == "lost")
+    assert judged.verdict is Verdict.REFUTED
+    assert f"replica lacks {result.figures['missing_rows.replica.lab.orders']} rows of lab.orders" in judged.reason
+    assert not_proved(result) == []
 
 
 def test_a_wait_point_that_others_change_is_unknown(drilled):

@@ -1,6 +1,7 @@
 """A replica takes its source's place and the old source comes back, on real servers of each GTID dialect."""
 
 import pytest
+from replication_lab import replication
 from replication_lab.lab import status, up
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import TABLE
@@ -143,6 +144,70 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
     assert done.discarded.startswith("3 transactions: ")
     assert count(pair, "source") == count(pair, "replica") == kept + 2
     assert pair.node("source").server().checksum(TABLE) == pair.node("replica").server().checksum(TABLE)
+
+
+# What a shop has besides its tables; a view comes before the one that it reads, by their names.
+SHOP = (
+    "CREATE DATABASE shop CHARACTER SET latin1",
+    "CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, item INT, at TIMESTAMP(3) NULL)",
+    "ALTER TABLE shop.orders ADD COLUMN twice INT AS (item * 2) AFTER item",
+    "CREATE TABLE shop.log (text VARCHAR(9))",
+    "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+    "INSERT INTO shop.orders (id, item, at) VALUES (0, 1, '2030-10-27 01:30:00.125'), (7, 2, NULL)",
+    "CREATE USER app@'%' IDENTIFIED BY 'a secret'",
+    "GRANT SELECT, INSERT ON shop.* TO app@'%'",
+    "CREATE DEFINER = app@'%' PROCEDURE shop.sell(IN wanted INT) INSERT INTO shop.orders (item) VALUES (wanted)",
+    "GRANT EXECUTE ON PROCEDURE shop.sell TO app@'%'",
+    "CREATE FUNCTION shop.half(many INT) RETURNS INT DETERMINISTIC RETURN many / 2",
+    "CREATE VIEW shop.z_all AS SELECT id, shop.half(item) AS half FROM shop.orders",
+    "CREATE DEFINER = app@'%' SQL SECURITY INVOKER VIEW shop.a_few AS SELECT * FROM shop.z_all WHERE id > 1",
+    "CREATE TABLE shop.gone (id INT)",
+    "CREATE VIEW shop.broken AS SELECT * FROM shop.gone",
+    "DROP TABLE shop.gone",
+    "CREATE TRIGGER shop.noted AFTER INSERT ON shop.orders FOR EACH ROW"
+    " INSERT INTO shop.log VALUES (CONCAT(NEW.item, '%s'))",
+    "CREATE EVENT shop.empties ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' ENABLE DO DELETE FROM shop.log",
+)
+PARTS = {
+    "routines": "SELECT ROUTINE_NAME, DEFINER, SQL_MODE, ROUTINE_DEFINITION FROM information_schema.ROUTINES",
+    "triggers": "SELECT TRIGGER_NAME, DEFINER, SQL_MODE, ACTION_STATEMENT FROM information_schema.TRIGGERS",
+    "views": "SELECT TABLE_NAME, DEFINER, VIEW_DEFINITION FROM information_schema.VIEWS",
+    "events": "SELECT EVENT_NAME, DEFINER, SQL_MODE, EVENT_DEFINITION FROM information_schema.EVENTS",
+}
+
+
+@pytest.mark.parametrize("pair", ENGINES, indirect=True)
+def test_an_old_source_gets_all_that_the_new_one_has(pair):
+    """Triggers, routines, views, accounts and privileges too; an event does not run on a replica."""
+    new, old = pair.node("replica").server(), pair.node("source").server()
+    pair.link(LINK).cut()
+    old.execute("CREATE DATABASE errant", "CREATE USER errant@'%'")
+    pair.node("source").kill()
+    clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
+    failover.failover(pair, "replica", allow_data_loss=True)
+    new.execute(*SHOP)
+    pair.link(LINK).enable()
+    pair.node("source").start_again()
+    old = pair.node("source").server()
+
+    failover.rejoin(pair, "source", discard_errant=True)
+
+    parts = {name: f"{query} WHERE {name[:-1]}_SCHEMA = 'shop' ORDER BY 1" for name, query in PARTS.items()}
+    parts["views"] = f"{PARTS['views']} WHERE TABLE_SCHEMA = 'shop' AND TABLE_NAME <> 'broken' ORDER BY 1"
+    assert {name: old.rows(query) for name, query in parts.items()} == {
+        name: new.rows(query) for name, query in parts.items()
+    }
+    assert [len(old.rows(query)) for query in parts.values()] == [2, 1, 2, 1]
+    assert old.rows("SHOW GRANTS FOR app@'%'") == new.rows("SHOW GRANTS FOR app@'%'")
+    assert old.value("SELECT COUNT(*) FROM mysql.user WHERE User = 'errant'") == 0
+    assert "latin1" in str(old.rows("SHOW CREATE DATABASE shop"))
+    assert old.value("SELECT STATUS FROM information_schema.EVENTS") not in ("ENABLED", "DISABLED")
+    new.execute("CALL shop.sell(5)")
+    Replica(old).wait_for(BinaryLog(new).position())
+    assert replication.of(pair).difference(old, new) == ""
+    assert [server.value("SELECT COUNT(*) FROM shop.log WHERE text = '5%s'") for server in (new, old)] == [1, 1]
+    assert old.rows("SELECT * FROM shop.a_few") == new.rows("SELECT * FROM shop.a_few")
+    assert old.value("SELECT COUNT(*) FROM shop.orders WHERE id = 0 AND twice = 2 AND at IS NOT NULL") == 1
 
 
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)

@@ -229,7 +229,7 @@ def test_what_was_changed_on_the_page_is_undone_at_its_end(attached, name):
 
     assert lab.link(LINK).toxics() == before
     assert lab.node("replica").state()[0] == "running"
-    assert "lab.ledger" not in lab.node("source").server().tables("lab")
+    assert "`lab`.`ledger`" not in lab.node("source").server().tables()
 
 
 # A busy machine lengthens a round trip, so the drill's condition would not be proved.

@@ -37,7 +37,7 @@ HISTORY = [attempt(1), attempt(2, REFUSED), attempt(3, UNANSWERED), attempt(4)]
 @pytest.mark.parametrize("rows", [[1, 4], [1, 3, 4]])
 def test_a_good_history_has_nothing_wrong(rows):
     """A row without an answer may be there or not; both are good."""
-    figures, failures = checkers.rows(HISTORY, copies(rows, rows, rows))
+    figures, failures = checkers.rows(HISTORY, copies(rows, rows, rows), {})
 
     assert failures == []
     assert {figures[name] for name in ("lost", "phantoms", "duplicates", "diverged")} == {0}
@@ -53,8 +53,8 @@ def test_the_recovery_point_is_the_time_in_which_lost_rows_were_written():
     """From when the first was sent until the last was acknowledged; what was kept before and between does not count."""
     sent = [attempt(n, invoked=n, ended=n + 0.25) for n in (1, 2, 3, 4)] + [attempt(5, REFUSED, invoked=0)]
 
-    assert checkers.rpo_seconds(sent, copies([1, 3], [1, 2, 3])) == 2.25
-    assert checkers.rpo_seconds(sent, copies([1, 2, 3, 4])) == 0
+    assert checkers.rpo_seconds(sent, checkers.lost(sent, copies([1, 3], [1, 2, 3]))) == 2.25
+    assert checkers.rpo_seconds(sent, set()) == 0
 
 
 def test_a_refused_row_that_is_there_is_a_phantom():
@@ -118,6 +118,48 @@ def test_service_is_back_with_the_first_statement_sent_after_the_fault():
     assert checkers.back_after(history, 4.0) is None
 
 
+def served(*times, node="node1"):
+    """Return an acknowledged statement for each (sent, acknowledged)."""
+    return [attempt(at, invoked=sent, ended=ended, node=node) for at, (sent, ended) in enumerate(times)]
+
+
+# The injection begins at 2 and has returned at 3.
+@pytest.mark.parametrize(
+    ("times", "rto", "outage"),
+    [
+        pytest.param([(0, 1), (1, 1.9), (1.9, 2.4), (5, 6)], 4, 3.6, id="served while it was injected"),
+        pytest.param([(0, 1), (1, 1.5), (5, 6), (6, 9)], 4, 4.5, id="silent before it began"),
+        pytest.param([(0, 1.9), (1.8, 5.9), (5.8, 6)], 4, 4, id="one that was under way does not hide it"),
+        pytest.param([(n / 10, (n + 1) / 10) for n in range(60)], 1.1, 0.1, id="no outage at all"),
+        pytest.param([(0, 1.9), (1.9, 2.5)], None, None, id="never again"),
+        pytest.param([(5, 6)], 4, None, id="never before"),
+    ],
+)
+def test_an_outage_is_what_clients_saw_and_service_is_back_since_the_injection_began(times, rto, outage):
+    """The time that an injection takes is part of the time without service."""
+    figures, failures = checkers.service(served(*times), (0, 9), [(3, 6)], 2)
+
+    assert failures == []
+    assert figures.get("rto_s") == rto
+    assert figures.get("outage_s") == figures.get("outage_s.node1") == outage
+
+
+def test_an_outage_of_the_service_ends_where_any_node_serves():
+    """That of one node's clients lasts until their own next write."""
+    history = [*served((0, 1.9), (7, 8)), *served((0, 1.8), (4, 5), node="node2")]
+    figures, _ = checkers.service(history, (0, 9), [(3, 6)], 2)
+
+    assert (figures["outage_s"], figures["outage_s.node1"], figures["outage_s.node2"]) == (3.1, 6.1, 3.2)
+
+
+def test_records_without_the_injections_begin_are_judged_as_before():
+    """Their time without service begins when the injection had returned, and they have no outage."""
+    figures, _ = checkers.service(served((0, 1), (5, 6)), (0, 9), [(3, 6)])
+
+    assert figures["rto_s"] == 3
+    assert "outage_s" not in figures
+
+
 def test_the_slowing_is_a_ratio_of_medians():
     """What was sent within the fault over what had ended before it."""
     before = [attempt(at, invoked=at, ended=at + 0.1) for at in range(3)]
@@ -151,7 +193,7 @@ def test_what_clients_saw_is_counted_by_node_and_time():
 
 def test_a_checker_that_fails_leaves_its_figure_out():
     """It is named, and the others go on: a history without copies says nothing of rows."""
-    figures, failures = checkers.rows(HISTORY, [])
+    figures, failures = checkers.rows(HISTORY, [], {})
     alone, told = checkers.checked({"good": lambda: 1, "bad": lambda: 1 / 0})
 
     assert figures == {} and failures == [checkers.NO_COPIES]
@@ -234,7 +276,7 @@ def test_a_copy_is_ahead_of_the_one_that_it_came_from():
     source, relay = Copy("source", [(1, 9)]), Copy("relay", [(1, 5)], source="source")
 
     assert checkers.ahead([source, relay, Copy("leaf", [(1, 6)], source="relay")]) == {"relay": 0, "leaf": 1}
-    assert checkers.rows([], [source, relay])[0]["ahead.relay"] == 0
+    assert checkers.rows([], [source, relay], {})[0]["ahead.relay"] == 0
 
 
 def test_the_longest_statement_is_one_that_was_acknowledged():

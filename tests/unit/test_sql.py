@@ -212,15 +212,16 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
 
 
 def test_tables_and_checksums_compare_copies(dialled):
-    """Tables come with their database; checksums are the server's own."""
+    """Tables come with their database, whichever it is, and without views; checksums are the server's own."""
     answers = {
-        "SHOW TABLES FROM lab": [{"Tables_in_lab": "foo"}],
-        "CHECKSUM TABLE lab.foo": [{"Table": "lab.foo", "Checksum": 42}],
+        "SELECT CONCAT": [{"name": "`shop`.`order`"}],
+        "CHECKSUM TABLE `shop`.`order`": [{"Table": "shop.order", "Checksum": 42}],
     }
-    server, _ = dialled(answers)
+    server, connections = dialled(answers)
 
-    assert server.tables("lab") == ["lab.foo"]
-    assert server.checksum("lab.foo") == 42
+    assert server.tables("InnoDB") == ["`shop`.`order`"]
+    assert "'BASE TABLE'" in (asked := connections[0].asked[0]) and "ENGINE = 'InnoDB'" in asked
+    assert server.checksum("`shop`.`order`") == 42
 
 
 def test_a_server_is_asked_for_as_long_as_its_answer_may_take(monkeypatch, refused):

@@ -24,7 +24,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Server, plain
 
 IN_SYNC_SECONDS = 1800
 # As a share of an array's size; file systems keep some for themselves.
@@ -286,7 +286,7 @@ class Steps:
     def _compared(self) -> int:
         """Compare each table's checksum with the source's; return the number of tables, LabError if one differs."""
         source, copy = self._source(), self.migrated.server()
-        tables = source.tables("lab")
+        tables = replication.of(self.lab).tables_of(source)
         for table in tables:
             _compare(source, copy, table)
         return len(tables)
@@ -306,5 +306,7 @@ def _compare(source, copy, table: str) -> None:
         if copy.checksum(table) == before or copy.checksum(table) == source.checksum(table):
             return
     raise LabError(
-        f"{copy.name} differs from {source.name} in {table}", "equal checksums", f"./lab sql {copy.name}; ./lab status"
+        f"{copy.name} differs from {source.name} in {plain(table)}",
+        "equal checksums",
+        f"./lab sql {copy.name}; ./lab status",
     )

@@ -5,7 +5,8 @@ import time
 from replication_lab.world import at_once, clock
 from replication_lab.world.mysql.server import Server
 
-TABLE = "lab.commit_probe"
+SCHEMA, NAME = "lab", "commit_probe"
+TABLE = f"{SCHEMA}.{NAME}"
 
 
 class CommitLatency:
@@ -14,7 +15,7 @@ class CommitLatency:
     def __init__(self, server: Server):
         self._server = server
         # A statement that creates nothing would be replicated too, and wait for a round trip.
-        if TABLE not in self._server.tables("lab"):
+        if not self._server.rows(f"SHOW TABLES FROM {SCHEMA} LIKE '{NAME}'"):
             self._server.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT AUTO_INCREMENT PRIMARY KEY, at DOUBLE)")
 
     def commits(self, count: int) -> list[float]:

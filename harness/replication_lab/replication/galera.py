@@ -121,7 +121,8 @@ class GaleraCluster(Nodes):
         return [GaleraNode(server).status().last_committed for server in servers]
 
     def tables_of(self, server: Server) -> list[str]:
-        return server.replicated_tables()
+        # Galera replicates no others.
+        return server.tables("InnoDB")
 
     def wait_until_together(self) -> None:
         super().wait_until_together()

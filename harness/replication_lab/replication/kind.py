@@ -22,11 +22,12 @@ from replication_lab.replication.role_changes import ChangesRoles, NodeState, qu
 from replication_lab.world import at_once
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Server, plain
 
 Answer = TypeVar("Answer")
 LOOK_SECONDS = 3
@@ -350,14 +351,16 @@ class Nodes(ChangesRoles):
         return [found for copy in copies if (found := self.difference(copy, source))]
 
     def tables_of(self, server: Server) -> list[str]:
-        """Return the tables of a node that its copies are compared by."""
-        return server.tables("lab")
+        """Return the tables of a node that its copies are compared by, as `SCHEMA`.`TABLE` with these quotes."""
+        tables = server.tables()
+        # The application of an attached project may be writing into its own tables.
+        return [name for name in tables if name.startswith("`lab`.")] if isinstance(self.lab, AttachedLab) else tables
 
     def difference(self, copy: Server, source: Server) -> str:
         """Return in which tables a copy differs from its source, in words; empty if in none."""
         names = dict.fromkeys([*self.tables_of(source), *self.tables_of(copy)])
         tables = [table for table in names if source.checksum(table) != copy.checksum(table)]
-        return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
+        return f"{copy.name} differs from {source.name} in {', '.join(map(plain, tables))}" if tables else ""
 
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""

@@ -40,6 +40,7 @@ def _parts(drill: DrillRow) -> dict:
         "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},
         "stalls": {node: figures[f"stall_s.{node}"] for node in nodes if f"stall_s.{node}" in figures},
         "back": {node: figures.get(f"rto_s.{node}") for node in during},
+        "outages": {node: figures[f"outage_s.{node}"] for node in nodes if f"outage_s.{node}" in figures},
         "latency_ratio": {
             node: figures[f"latency_ratio.{node}"] for node in nodes if f"latency_ratio.{node}" in figures
         },

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from replication_lab.model.core.statistics import highest_share
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.drill.drill_result import Result
+from replication_lab.model.drill.drill_result import Result, missing_rows
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.drilled import drilled, gaps
 from replication_lab.model.experiment.experiment import Experiment
@@ -12,6 +12,7 @@ from replication_lab.model.record.record import Record
 from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
 
 NOT_VERIFIED = "not verified"
+OUTAGES = ", and in brackets from the last acknowledged write before it."
 ROWS, TRANSACTIONS = "rows of the drill's own clients", "transactions of the workload"
 
 
@@ -52,6 +53,7 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
         lost=None if missing else _range(results, "lost"),
         rpo_s=None if missing else _range(results, "rpo_s"),
         rto_s=None if missing else _range(results, "rto_s"),
+        outage_s=None if missing else _range(results, "outage_s"),
         not_proved=missing,
         claims=[f"lost:{case.name}", f"rto_s:{case.name}"],
         drills=[DrillRow.of(result) for result in results],
@@ -85,8 +87,11 @@ def lost(row: DrilledRow) -> str:
 
 
 def without_service(row: DrilledRow) -> str:
-    """Return the seconds from the fault until a write was acknowledged again."""
-    return NOT_VERIFIED if row.rto_s is None else _from_to(row.rto_s, ".1f")
+    """Return "2.0–2.1 (1.9–2.0)": the seconds from the fault until a write was acknowledged, and of the outage."""
+    if row.rto_s is None:
+        return NOT_VERIFIED
+    seen = f" ({_from_to(row.outage_s, '.1f')})" if row.outage_s else ""
+    return f"{_from_to(row.rto_s, '.1f')}{seen}"
 
 
 def _from_to(found: RangeRow, form: str) -> str:
@@ -102,7 +107,8 @@ def notes(rows: list[DrilledRow]) -> Iterator[str]:
     yield (
         f"{first.asked}: {first.runs} drill{'' if first.runs == 1 else 's'} for each case, from the least to the most. "
         f"“Lost” counts {first.counts}{', not of the load' if first.counts == ROWS else ''}, with the seconds in which "
-        "they were written. Time without service runs from the fault to the next acknowledged write."
+        "they were written. Time without service runs from the fault to the next acknowledged write"
+        f"{OUTAGES if any(row.outage_s for row in rows) else '.'}"
     )
     for topology in dict.fromkeys(row.topology for row in rows):
         about, takes_over = next(
@@ -116,5 +122,7 @@ def notes(rows: list[DrilledRow]) -> Iterator[str]:
             f"lost in at most {highest_share(first.runs):.0%} of such events."
         )
     for row in rows:
+        for run, drill in enumerate(row.drills, 1):
+            yield from (f"{row.case}: drill {run} of {row.runs}: {said}" for said in missing_rows(drill.figures))
         for why in row.not_proved:
             yield f"{NOT_VERIFIED}: {row.case}: {why}"

@@ -201,10 +201,11 @@ class DrilledRow(Row, frozen=True, kw_only=True):
     """What the drills of a user's question found in one case: `asked` names the drill, `drills` are its `runs`.
 
     `lost` is the number of acknowledged rows that are missing. `rpo_s` is the recovery point: the seconds of writes
-    that they are. `rto_s` is the time in seconds from the fault until a write was acknowledged again. All three are
-    null if a drill is missing or not proved; `not_proved` then has the reasons. `counts` names what `lost` counts:
-    "rows of the drill's own clients" or "transactions of the workload". `takes_over` names what decides that another
-    node takes over. `claims` lists the ids of the claims that both figures are known.
+    that they are. `rto_s` is the time in seconds from the fault until a write was acknowledged again. `outage_s` is
+    what clients saw of it: the time between two acknowledged writes. All four are null if a drill is missing or not
+    proved; `not_proved` then has the reasons. `outage_s` is null in older records, too. `counts` names what `lost`
+    counts: "rows of the drill's own clients" or "transactions of the workload". `takes_over` names what decides that
+    another node takes over. `claims` lists the ids of the claims that both figures are known.
     """
 
     engine: str
@@ -219,6 +220,7 @@ class DrilledRow(Row, frozen=True, kw_only=True):
     lost: RangeRow | None
     rpo_s: RangeRow | None
     rto_s: RangeRow | None
+    outage_s: RangeRow | None
     not_proved: list[str]
     claims: list[str]
     drills: list[DrillRow]

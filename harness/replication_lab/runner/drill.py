@@ -24,6 +24,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile, Return
+from replication_lab.model.drill.history import Copy
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
@@ -82,7 +83,14 @@ def run_drill(lab: Lab, asked: DrillRequest, ledger_file: Path, tell: Tell) -> E
         for line in run.last_log_lines():
             tell(f"  {line}")
         tell(f"  the nodes' logs: {', '.join(run.keep_logs(ledger_file.parent))}")
-    return Evidence(drill=asked.drill, at=clock.now(), wait_before=asked.wait_before, acted=run.acted, **run.seen)
+    return Evidence(
+        drill=asked.drill,
+        at=clock.now(),
+        wait_before=asked.wait_before,
+        acted=run.acted,
+        from_injection=True,
+        **run.seen,
+    )
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ class DrillRun:
         self.seen["before"] = self.nodes.looks()
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
+        self.seen["counted_tables"] = self.ledger.counted_tables(self.nodes.writer())
         self.nodes.wait_until_level()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
@@ -207,11 +216,13 @@ class DrillRun:
         self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_level()
         self.nodes.refuse_separate_histories()
-        self.seen["copies"] = [
-            self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
-        ]
+        self.seen["copies"] = [self._copy(name, source) for name, source in self.nodes.holders().items()]
         self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
+
+    def _copy(self, name: str, source: str) -> Copy:
+        server = self.lab.node(name).server()
+        return self.ledger.copy(server, source, self.nodes.tables_of(server))
 
     # -- one step --------------------------------------------------------------------------------------------------
 

@@ -5,15 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from replication_lab.model.question.row_changes import Change
 from replication_lab.model.question.sql_load import Letters, Numbers, Transaction
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One transaction as it is sent."""
+    """One transaction as it is sent, and the table whose number of rows each statement changes."""
 
     statements: list[str]
     writes: bool
+    changes: Sequence[Change | None] = ()
 
 
 def drawn(transactions: Sequence[Transaction], seed: int, client: int) -> Iterator[Drawn]:
@@ -23,7 +25,7 @@ def drawn(transactions: Sequence[Transaction], seed: int, client: int) -> Iterat
         for transaction in dice.sample(transactions, len(transactions)):
             values = {name: _value(wanted, dice) for name, wanted in transaction.parameters.items()}
             statements = [_statement(pieces, values) for pieces in transaction.statements]
-            yield Drawn(statements, transaction.writes)
+            yield Drawn(statements, transaction.writes, transaction.changes)
 
 
 def _value(wanted: Numbers | Letters, dice: Random) -> str:

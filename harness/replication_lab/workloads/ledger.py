@@ -1,5 +1,6 @@
 """The ledger: concurrent clients insert unique ids, and record each answer before the next statement."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,13 +9,23 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Protocol
 
-from replication_lab.model.drill.history import Copy, Invoked, Outcome, RowLook, StatementEnd, encode, ranges
+from replication_lab.model.drill.history import (
+    Copy,
+    Invoked,
+    Outcome,
+    RowLook,
+    StatementEnd,
+    TableContent,
+    encode,
+    ranges,
+)
 from replication_lab.model.lab.mysql_errors import conflict
+from replication_lab.model.question.row_changes import Change, directions
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.workloads.drawn import Drawn, drawn
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import TransactionAnswer
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Server, plain
 
 TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 # No unique key on `id`: a duplicate row must be visible, not refused.
@@ -63,6 +74,23 @@ class Ledger:
         if self.hot_row:
             server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
 
+    def counted_tables(self, server: Server) -> dict[str, int]:
+        """Return the user's tables in which the clients' rows can be counted, with their rows before the load.
+
+        Only the clients insert there, or only they delete: nothing that the server runs by itself names the table. The
+        transactions have to name it, not a view.
+        """
+        signs = directions(change for each in self.transactions for change in each.changes)
+        known = {plain(name): name for name in server.tables("InnoDB")} if signs else {}
+        if not signs or not signs.keys() <= known.keys():
+            return {}
+        programs = server.stored_programs()
+        return {
+            name: server.value(f"SELECT COUNT(*) FROM {known[name]}")
+            for name, sign in signs.items()
+            if sign and not any(_names(text, name) for text in programs)
+        }
+
     def statements(self, number: int, own: Sequence[str] = ()) -> list[str]:
         """Return a transaction: the client's own statements, then its row."""
         insert = f"INSERT INTO {TABLE} (id) VALUES ({number})"
@@ -108,11 +136,30 @@ class Ledger:
         """The least seconds from the begin of a client's transaction to that of its next one; 0 without a rate."""
         return self.size / self.rate if self.rate else 0.0
 
-    def copy(self, server: Server, source: str = "") -> Copy:
-        """Return a node's rows at the end; `source` is the node that its rows came from."""
+    def copy(self, server: Server, source: str = "", tables: Sequence[str] = ()) -> Copy:
+        """Return a node's rows at the end; `source` is the node that its rows came from, `tables` are what it has."""
         ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE}")]
         counter = server.value(f"SELECT changes FROM {HOT}") if self.hot_row else None
-        return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source)
+        contents = {
+            plain(name): TableContent(server.value(f"SELECT COUNT(*) FROM {name}"), server.checksum(name))
+            for name in tables
+            if plain(name) not in (TABLE, HOT)
+        }
+        return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source, contents)
+
+
+def _names(text: str, table: str) -> bool:
+    """Return whether the text of a stored program names a table, SCHEMA.TABLE, in whichever schema."""
+    return bool(re.search(rf"(?<![\w$]){re.escape(table.partition('.')[2])}(?![\w$])", text, re.IGNORECASE))
+
+
+def _changed_rows(changes: Sequence[Change | None], answer: TransactionAnswer) -> dict[str, int]:
+    """Return by how many rows the user's statements changed each table; BEGIN comes before them."""
+    found: dict[str, int] = {}
+    for change, affected in zip(changes, answer.affected[1:], strict=False):
+        if change and change.sign:
+            found[change.table] = found.get(change.table, 0) + change.sign * affected
+    return found
 
 
 def _each(clients: dict[str, int]) -> list[str]:
@@ -173,7 +220,7 @@ class _Writer(_Client):
                     if rest := self._rest_after(client.transact(transaction.statements)):
                         clock.pause(rest, unless=self.stop)
                     continue
-                answer = self._attempt(client, number, transaction.statements)
+                answer = self._attempt(client, number, transaction)
                 number += 1
                 if reader is not None:
                     for writer in (self.number, self.number % self.ledger.size + 1):
@@ -198,8 +245,9 @@ class _Writer(_Client):
             return self.ledger.think_ms / 1000
         return 0 if conflict(answer.code) else RETRY_SECONDS
 
-    def _attempt(self, client: Transacts, number: int, own: Sequence[str]) -> TransactionAnswer:
+    def _attempt(self, client: Transacts, number: int, users: Drawn) -> TransactionAnswer:
         self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))
-        answer = client.transact(self.ledger.statements(number, own))
-        self.write(encode(StatementEnd(number, self.time(), answer.outcome, answer.code, answer.text)))
+        answer = client.transact(self.ledger.statements(number, users.statements))
+        ended, rows = self.time(), _changed_rows(users.changes, answer)
+        self.write(encode(StatementEnd(number, ended, answer.outcome, answer.code, answer.text, rows)))
         return answer

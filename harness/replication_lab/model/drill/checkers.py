@@ -6,12 +6,13 @@ never good.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
+from typing import NamedTuple
 
-from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook
+from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook, TableContent
 
 Figures = dict[str, float | str]
 Window = tuple[float, float]
@@ -27,11 +28,47 @@ def lost(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
     return set().union(*(acknowledged - set(copy.ids) for copy in copies))
 
 
-def rpo_seconds(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
+def rpo_seconds(history: Sequence[Attempt], gone: Container[int]) -> float:
     """Return the recovery point: seconds from sending the first lost row to the acknowledgement of the last one."""
-    gone = lost(history, copies)
     found = [attempt for attempt in history if attempt.id in gone]
     return max(one.ended for one in found) - min(one.invoked for one in found) if found else 0.0
+
+
+class Gap(NamedTuple):
+    """Rows of one of the user's tables that a copy lacks, though it has the ledger's row of the same transactions.
+
+    `rows` is negative if the copy has more than their statements made. `possible` are the acknowledged transactions
+    that may lack theirs, `least` is the least number of them that do. Lost rows of the ledger are counted elsewhere.
+    """
+
+    node: str
+    table: str
+    rows: int
+    least: int
+    possible: set[int]
+
+
+def gaps(history: Sequence[Attempt], copies: Sequence[Copy], before: Mapping[str, int]) -> list[Gap]:
+    """Return where the user's rows are not those of the transactions that a copy has; `before` are counts of rows.
+
+    A server commits both together, but a filter, or a table that is not there, separates them on a replica.
+    """
+    gone = lost(history, copies) if before else set()
+    found = [_gap(history, copy, table, rows, gone) for copy in copies for table, rows in before.items()]
+    return [gap for gap in found if gap.rows]
+
+
+def _gap(history: Sequence[Attempt], copy: Copy, table: str, before: int, gone: set[int]) -> Gap:
+    kept = set(copy.ids)
+    changing = [attempt for attempt in history if attempt.id in kept and attempt.rows.get(table)]
+    changes = sorted((attempt.rows[table] for attempt in changing), key=abs, reverse=True)
+    expected, found = before + sum(changes), copy.tables[table].rows if table in copy.tables else 0
+    # Where clients delete, a row that is still there is one that lacks its transaction.
+    missing = found - expected if sum(changes) < 0 else expected - found
+    possible = {attempt.id for attempt in changing if attempt.acknowledged} - gone
+    sums = list(accumulate(map(abs, changes)))
+    least = min(bisect_left(sums, missing) + 1, len(sums)) if missing > 0 else 0
+    return Gap(copy.node, table, missing, max(least - (len(changing) - len(possible)), 0), possible)
 
 
 def phantoms(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
@@ -51,8 +88,20 @@ def diverged(copies: Sequence[Copy]) -> list[str]:
     return [copy.node for copy in others if _content(copy) != _content(first)]
 
 
-def _content(copy: Copy) -> tuple[list[int], int | None, int | None]:
-    return sorted(copy.ids), copy.checksum, copy.counter
+def _content(copy: Copy) -> tuple[list[int], int | None, int | None, dict[str, TableContent]]:
+    return sorted(copy.ids), copy.checksum, copy.counter, copy.tables
+
+
+def differing_tables(copies: Sequence[Copy]) -> dict[str, list[str]]:
+    """Return, by node, the tables besides the ledger's in which a copy differs from the first one."""
+    first, *others = copies
+    found = {
+        copy.node: sorted(
+            name for name in first.tables.keys() | copy.tables if first.tables.get(name) != copy.tables.get(name)
+        )
+        for copy in others
+    }
+    return {node: names for node, names in found.items() if names}
 
 
 def committed_unknown(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
@@ -155,6 +204,27 @@ def back_after(history: Iterable[Attempt], moment: float) -> float | None:
     return min(ends) - moment if ends else None
 
 
+def back_since(history: Iterable[Attempt], moment: float, injected: float) -> float | None:
+    """Return the same, in seconds from the beginning of an injection that had returned at `moment`."""
+    after = back_after(history, moment)
+    return None if after is None else after + moment - injected
+
+
+def outage(history: Iterable[Attempt], moment: float, injected: float) -> float | None:
+    """Return the longest time in seconds between two acknowledgements, around an injection that returned at `moment`.
+
+    It is looked for from the last acknowledgement before the injection to the first of a statement sent after it. None
+    if there was no acknowledgement before, or none after.
+    """
+    acknowledged = [attempt for attempt in history if attempt.acknowledged]
+    before = max((attempt.ended for attempt in acknowledged if attempt.ended < injected), default=None)
+    after = min((attempt.ended for attempt in acknowledged if attempt.invoked >= moment), default=None)
+    if before is None or after is None:
+        return None
+    ends = sorted(attempt.ended for attempt in acknowledged if before <= attempt.ended <= after)
+    return max(later - earlier for earlier, later in pairwise(ends))
+
+
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
     """Return the attempts that were sent within one of the windows."""
     if len(windows) == 1:  # the usual case; `any` for each attempt of a long load takes longer than all other checks
@@ -192,23 +262,32 @@ def longest(history: Iterable[Attempt]) -> float | None:
     return max((attempt.latency for attempt in history if attempt.acknowledged), default=None)
 
 
+# The figures of the user's rows that a copy lacks: MISSING.NODE.SCHEMA.TABLE.
+MISSING = "missing_rows"
 NO_COPIES = "no copy was read after the drill, so what was lost is not known"
 
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, list[str]]:
-    """Return the figures about rows, and a sentence for each figure that could not be computed."""
+def rows(history: Sequence[Attempt], copies: Sequence[Copy], before: Mapping[str, int]) -> tuple[Figures, list[str]]:
+    """Return the figures about rows, and a sentence for each figure that could not be computed.
+
+    `before` are the rows before the load of those of the user's tables in which they can be counted. The same
+    transactions may lack rows of several tables and on several copies, so the largest number of them counts.
+    """
+    apart = gaps(history, copies, before)
+    possible = set().union(*(gap.possible for gap in apart if gap.least))
     found: dict[str, Checker] = {
-        "lost": lambda: len(lost(history, copies)),
-        "rpo_s": lambda: rpo_seconds(history, copies),
-        "phantoms": lambda: len(phantoms(history, copies)),
+        "lost": lambda: len(lost(history, copies)) + max([0, *(gap.least for gap in apart)]),
+        "rpo_s": lambda: rpo_seconds(history, lost(history, copies) | possible),
+        "phantoms": lambda: len(phantoms(history, copies)) + max([0, *(-gap.rows for gap in apart)]),
         "duplicates": lambda: len(duplicates(copies)),
         "diverged": lambda: len(diverged(copies)),
         "unknown_committed": lambda: len(committed_unknown(history, copies)),
     }
     if any(copy.counter is not None for copy in copies):
         found["miscounted"] = lambda: miscounted(copies)
+    found |= {f"{MISSING}.{gap.node}.{gap.table}": _counted(gap.rows) for gap in apart}
     if any(copy.source for copy in copies):
         found |= {f"ahead.{node}": _counted(many) for node, many in ahead(copies).items()}
     if not copies:
@@ -239,10 +318,13 @@ def reads(
     )
 
 
-def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window]) -> tuple[Figures, list[str]]:
+def service(
+    history: Sequence[Attempt], load: Window, windows: Sequence[Window], injected: float | None = None
+) -> tuple[Figures, list[str]]:
     """Return the figures about times and answers: for all nodes together (NAME), and for each (NAME.NODE).
 
-    `windows` are the times in which a fault acted; during.* counts the statements sent within them.
+    `windows` are the times in which a fault acted; during.* counts the statements sent within them. `injected` is when
+    the injection of the first one began; None if the time without service is to begin with the first window.
     """
     parts: dict[str, Checker] = {}
     for node in ("", *sorted({attempt.node for attempt in history})):
@@ -252,7 +334,12 @@ def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window])
         parts[f"longest_s{end}"] = partial(longest, own)
         parts |= {f"{name}{end}": _counted(many) for name, many in counts(own).items()}
         if windows:
-            parts[f"rto_s{end}"] = partial(back_after, own, windows[0][0])
+            moment = windows[0][0]
+            if injected is None:
+                parts[f"rto_s{end}"] = partial(back_after, own, moment)
+            else:
+                parts[f"rto_s{end}"] = partial(back_since, own, moment, injected)
+                parts[f"outage_s{end}"] = partial(outage, own, moment, injected)
             parts[f"latency_ratio{end}"] = partial(latency_ratio, own, windows)
             parts[f"throughput_ratio{end}"] = partial(throughput_ratio, own, windows)
             during = counts(within(own, windows))

@@ -63,18 +63,20 @@ class CaseDrilled(Event, frozen=True, kw_only=True, tag="drilled"):
 # The figures that a drill of a question measures. The bounds in the drill's file are for a bare link and its own
 # clients only, so they do not apply.
 ANSWERS = ("lost", "rto_s")
-OF_ANSWERS = (*ANSWERS, "rpo_s")
+OF_ANSWERS = (*ANSWERS, "rpo_s", "outage_s")
 
 
 def not_proved(result: Result) -> list[str]:
     """Return why a drill of a question proves nothing: doubts, failed checkers, expectations that do not hold.
 
-    Expectations about the figures that the drill measures are ignored. All others must have their expected verdict.
+    Expectations about the figures that the drill measures are ignored. All others must have their expected verdict,
+    except that copies may differ if the difference is counted: `lost` then has the transactions whose rows they lack.
     """
+    ignored = {*OF_ANSWERS, *(["diverged"] if any(missing_rows(result.figures)) else [])}
     wrong = [
         f"{each.sentence}: {each.reason}"
         for each in result.judgements
-        if each.figure not in OF_ANSWERS and (each.changed or each.verdict is Verdict.UNKNOWN)
+        if each.figure not in ignored and (each.changed or each.verdict is Verdict.UNKNOWN)
     ]
     lacking = [f"no figure {name}" for name in ANSWERS if name not in result.figures]
     return list(dict.fromkeys(result.doubts or [*wrong, *lacking]))
@@ -82,8 +84,8 @@ def not_proved(result: Result) -> list[str]:
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLook] = (), damage: str = "") -> Result:
     """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
-    rows, row_failures = checkers.rows(history, evidence.copies)
-    service, service_failures = checkers.service(history, evidence.load, evidence.windows)
+    rows, row_failures = checkers.rows(history, evidence.copies, evidence.counted_tables)
+    service, service_failures = checkers.service(history, evidence.load, evidence.windows, evidence.injected)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
     figures = {**rows, **service, **reads, **_of_nodes(evidence)}
     figures |= application.figures(evidence.application, evidence.windows)
@@ -183,10 +185,28 @@ def _judge(
         verdict = Verdict.HOLDS if asked.holds(found) else Verdict.REFUTED
     except TypeError:
         return _judgement(asked, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {asked.bound}")
-    reason = f"{asked.figure} is {found}, expected {asked.bound}"
+    reason = "; ".join([f"{asked.figure} is {found}, expected {asked.bound}", *_tables(asked, figures, evidence)])
     if noise := disturbance(asked, found, evidence):
         return _judgement(asked, Verdict.UNKNOWN, found, f"{reason}, but on a noisy machine: {noise}")
     return _judgement(asked, verdict, found, reason)
+
+
+def _tables(asked: Expectation, figures: Figures, evidence: Evidence) -> Iterator[str]:
+    """Yield in which of the user's tables rows are missing, or copies differ, if that is what an expectation asks."""
+    if asked.figure == "lost":
+        yield from missing_rows(figures)
+    if asked.figure == "diverged":
+        for node, tables in checkers.differing_tables(evidence.copies).items():
+            yield f"{node} differs in {', '.join(tables)}"
+
+
+def missing_rows(figures: Figures) -> Iterator[str]:
+    """Yield the user's rows that a copy lacks although it has the ledger's row of their transactions, in words."""
+    for name, many in figures.items():
+        figure, _, place = name.partition(".")
+        if figure == checkers.MISSING and isinstance(many, int) and many > 0:
+            node, _, table = place.partition(".")
+            yield f"{node} lacks {many} rows of {table} that its transactions inserted or deleted"
 
 
 def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, reason: str) -> FigureJudgement:

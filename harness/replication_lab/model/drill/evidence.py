@@ -107,7 +107,10 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     `noise` is that of the load before, during and after each fault; records of older versions have none. `taken_over`
     are the changes of the node that accepts writes, with what each is known to have lost; older records have none.
     `unrecovered` is why the nodes did not become healthy after a fault was undone; the drill ends there, and no copy is
-    read. `observations` are what witnesses saw all through the load, since schema 7.
+    read. `observations` are what witnesses saw all through the load, since schema 7. `counted_tables` are the user's
+    tables whose rows only the clients insert, or only they delete, with the rows before the load. With
+    `from_injection` the time without service begins with the injection of the first fault; in older records when it had
+    returned.
     """
 
     drill: Drill
@@ -136,6 +139,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     noise: list[NoiseWhile] = []
     observations: list[Observation] = []
     unrecovered: str = ""
+    counted_tables: dict[str, int] = {}
+    from_injection: bool = False
 
     @property
     def mended(self) -> float:
@@ -156,6 +161,11 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     def unproved(self, obligations: list[str]) -> list[str]:
         """Return why these obligations, and those that were observed besides, are not proved for all of the load."""
         return unproved(obligations, self.observations, self.load)
+
+    @property
+    def injected(self) -> float | None:
+        """When the injection of the first fault began; None if there was none, or times begin when it had returned."""
+        return self.acted[0].broke if self.acted and self.from_injection else None
 
     @property
     def windows(self) -> list[tuple[float, float]]:

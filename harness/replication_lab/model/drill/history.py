@@ -33,14 +33,18 @@ class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
     wall: str
 
 
-class StatementEnd(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
-    """The answer to a statement; `code` and `text` are those of the server's or the client library's error."""
+class StatementEnd(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="ended"):
+    """The answer to a statement; `code` and `text` are those of the server's or the client library's error.
+
+    `rows` is by how many rows the user's own statements in the transaction changed a table, by SCHEMA.TABLE.
+    """
 
     id: int
     at: float
     outcome: Outcome
     code: int | None = None
     text: str = ""
+    rows: dict[str, int] = {}
 
 
 class RowLook(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
@@ -67,6 +71,7 @@ class Attempt(msgspec.Struct, frozen=True):
     ended: float = math.inf
     outcome: Outcome = Outcome.UNKNOWN
     code: int | None = None
+    rows: dict[str, int] = {}
 
     @property
     def acknowledged(self) -> bool:
@@ -78,10 +83,18 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.ended - self.invoked
 
 
+class TableContent(msgspec.Struct, frozen=True):
+    """The number of rows of a table, and the server's own checksum of them."""
+
+    rows: int
+    checksum: int | None
+
+
 class Copy(msgspec.Struct, frozen=True):
     """The final rows of one node: ids as inclusive ranges (an id twice is in two), and the server's own checksum.
 
     `counter` is the hot row's value, if the load had one. `source` is the node that the rows were replicated from.
+    `tables` are all other tables of the node, by SCHEMA.TABLE; copies in older records have none.
     """
 
     node: str
@@ -89,6 +102,7 @@ class Copy(msgspec.Struct, frozen=True):
     checksum: int | None = None
     counter: int | None = None
     source: str = ""
+    tables: dict[str, TableContent] = {}
 
     @property
     def ids(self) -> list[int]:
@@ -152,7 +166,9 @@ def _add(attempts: dict[int, Attempt], event: Invoked | StatementEnd, number: in
             "an invocation of each id before its end",
         )
     sent = attempts[event.id]
-    attempts[event.id] = Attempt(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code)
+    attempts[event.id] = Attempt(
+        sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code, event.rows
+    )
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:

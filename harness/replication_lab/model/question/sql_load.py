@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.row_changes import Change, change_of
 from replication_lab.model.question.sql_text import Statement, parts
 
 # {id:1..100} is a number, {name:8} are 8 letters, {id} is the same value again.
@@ -37,11 +38,15 @@ class Letters:
 
 @dataclass(frozen=True)
 class Transaction:
-    """Statements, each as alternating texts and names of parameters, and the source of each parameter's values."""
+    """Statements, each as alternating texts and names of parameters, and the source of each parameter's values.
+
+    `changes` has for each statement the table whose number of rows it changes.
+    """
 
     statements: list[list[str]]
     parameters: dict[str, Numbers | Letters]
     writes: bool
+    changes: list[Change | None]
 
 
 def transactions(file: GivenFile) -> list[Transaction]:
@@ -56,16 +61,17 @@ def transactions(file: GivenFile) -> list[Transaction]:
 
 def _transaction(file: str, part: Iterable[Statement]) -> Transaction:
     parameters: dict[str, Numbers | Letters] = {}
-    texts, writes = [], False
+    texts, changes, writes = [], [], False
     for statement in part:
-        word = _kind(file, statement)
+        word, sql = _kind(file, statement)
         writes = writes or word in WRITING
+        changes.append(change_of(word, sql))
         texts.append(_pieces(f"{file} line {statement.line}", statement.sql, parameters))
-    return Transaction(texts, parameters, writes)
+    return Transaction(texts, parameters, writes, changes)
 
 
-def _kind(file: str, statement: Statement) -> str:
-    """Return the first word of a statement. Raise LabError for a statement that is not allowed in a load."""
+def _kind(file: str, statement: Statement) -> tuple[str, str]:
+    """Return a statement's first word, and its text from there. Raise LabError for one that a load cannot contain."""
     first = FIRST_WORD.match(statement.sql)
     word = first[1].upper() if first else ""
     if word in BOUNDS:
@@ -80,7 +86,7 @@ def _kind(file: str, statement: Statement) -> str:
             f"one of {', '.join(WRITING + READING)}",
             "give other statements by --schema or --init",
         )
-    return word
+    return word, statement.sql[first.start(1) :] if first else ""
 
 
 def _pieces(place: str, sql: str, parameters: dict[str, Numbers | Letters]) -> list[str]:

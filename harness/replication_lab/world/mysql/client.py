@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pymysql
 
@@ -17,11 +17,15 @@ ANSWER_SECONDS = 30
 
 @dataclass(frozen=True)
 class TransactionAnswer:
-    """The outcome of a transaction for its client; `code` and `text` are those of the error."""
+    """The outcome of a transaction for its client; `code` and `text` are those of the error.
+
+    `affected` are the numbers of rows that the server reported, for each statement that it answered, BEGIN included.
+    """
 
     outcome: Outcome
     code: int | None = None
     text: str = ""
+    affected: Sequence[int] = ()
 
 
 class ApplicationClient:
@@ -43,13 +47,14 @@ class ApplicationClient:
             code = code_of(error.__cause__)
             return TransactionAnswer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
+        affected: list[int] = []
         for number, statement in enumerate(steps, 1):
             try:
                 # A cursor would double the library's time for an insert.
-                connection.query(statement)
+                affected.append(connection.query(statement))
             except (pymysql.err.MySQLError, OSError) as error:
-                return self._after(connection, error, is_last=number == len(steps))
-        return TransactionAnswer(Outcome.ACKNOWLEDGED)
+                return replace(self._after(connection, error, is_last=number == len(steps)), affected=tuple(affected))
+        return TransactionAnswer(Outcome.ACKNOWLEDGED, affected=tuple(affected))
 
     def look(self, query: str) -> int | None:
         """Return the number that a query finds; None if there was no answer."""

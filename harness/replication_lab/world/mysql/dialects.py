@@ -68,6 +68,8 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Statements for another source than the Compose file's; not possible on a server without GTIDs.
     gtids: str = ""
     forget: str = ""
+    # The state of an event that was replicated, in CREATE EVENT.
+    disabled_event: str = ""
     use_gtids: str = ""
     follow: str = ""
     resume: str = ""

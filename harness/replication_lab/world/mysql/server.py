@@ -21,6 +21,7 @@ Cursor = pymysql.cursors.Cursor
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 # A connection that was not used for longer is checked before the next statement: the server may have been restarted.
 IDLE_SECONDS = 0.5
+SYSTEM_DATABASES = ("mysql", "information_schema", "performance_schema", "sys")
 
 
 class NotKept(LabError):
@@ -212,21 +213,37 @@ class Server:
                 )
             own_settings.note(self.address, name, asked)
 
-    def tables(self, database: str) -> list[str]:
-        """Return the tables of a database, as DATABASE.TABLE."""
-        return [f"{database}.{next(iter(row.values()))}" for row in self.rows(f"SHOW TABLES FROM {database}")]
+    def tables(self, engine: str = "") -> list[str]:
+        """Return the tables of all databases but the system's, without views, as `DATABASE`.`TABLE` with these quotes.
 
-    def replicated_tables(self) -> list[str]:
-        """Return the users' tables of InnoDB, as DATABASE.TABLE: Galera and a group replicate no others."""
+        With `engine` only those of this storage engine.
+        """
+        only = f"AND ENGINE = '{engine}' " if engine else ""
         found = self.rows(
             "SELECT CONCAT('`', TABLE_SCHEMA, '`.`', TABLE_NAME, '`') AS name FROM information_schema.TABLES "
-            "WHERE ENGINE = 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys') ORDER BY 1"
+            f"WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') {only}"
+            f"AND TABLE_SCHEMA NOT IN {SYSTEM_DATABASES} ORDER BY 1"
         )
         return [row["name"] for row in found]
 
     def checksum(self, table: str) -> int | None:
         """Return the server's own checksum of a table's rows."""
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
+
+    def stored_programs(self) -> list[str]:
+        """Return the texts by which the server may change rows of its own accord: of triggers, routines and events.
+
+        For each foreign key that deletes rows, the name of their table.
+        """
+        found = self.rows(
+            f"SELECT ACTION_STATEMENT AS text FROM information_schema.TRIGGERS "
+            f"WHERE TRIGGER_SCHEMA NOT IN {SYSTEM_DATABASES} UNION ALL "
+            f"SELECT ROUTINE_DEFINITION FROM information_schema.ROUTINES "
+            f"WHERE ROUTINE_SCHEMA NOT IN {SYSTEM_DATABASES} UNION ALL "
+            "SELECT EVENT_DEFINITION FROM information_schema.EVENTS UNION ALL "
+            "SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE DELETE_RULE = 'CASCADE'"
+        )
+        return [row["text"] or "" for row in found]
 
     @contextmanager
     def session(self, answer_seconds: float = ANSWER_SECONDS, database: str = "lab") -> Iterator[pymysql.Connection]:
@@ -238,6 +255,11 @@ class Server:
             raise failure(self.name, "a session's statement", error, answer_seconds) from error
         finally:
             connection.close()
+
+
+def plain(table: str) -> str:
+    """Return the name of a table without quotes, as people and records have it."""
+    return table.replace("`", "")
 
 
 def failure(server: str, statement: str, error: Exception, seconds: float = ANSWER_SECONDS) -> LabError:
