@@ -17,6 +17,8 @@ DATABASE, SHOP = "vendor.example/database:1", "vendor.example/shop:1"
 ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP, "MYSQL_IMAGE": "replication-lab/mysql-8.0"}
 FILES = {
     "lost": "docker-compose.yml",
+    "filtered": "docker-compose.yml",
+    "channels": "docker-compose.yml",
     "shop": "docker-compose.yml",
     "replicas": "docker-compose.yml",
     "waiting": "docker-compose.yml",
@@ -109,6 +111,18 @@ def settings(project: str) -> dict[str, list[object]]:
 def options(folder: str, name: str, *others: str) -> tuple[str, ...]:
     """Return the arguments of `lab attach` for a project of a folder."""
     return ("attach", "-f", str(PROJECTS / folder / FILES[folder]), "-p", name, *others, "--yes")
+
+
+def query(name: str, service: str, password: str, sql: str) -> str:
+    """Return what a client in a server's container prints, without the lab."""
+    program = 'exec "$(command -v mariadb || command -v mysql)" -uroot -p"$0" -Ee "$1"'
+    return inside(f"{name}-{service}-1", "sh", "-c", program, password, sql)
+
+
+def next_command(printed: str) -> str:
+    """Return the command of the last `next:` that was printed."""
+    (*_, last) = (line.removeprefix("next: ") for line in printed.splitlines() if line.startswith("next: "))
+    return last
 
 
 def ask(name: str, service: str = "app") -> str:

@@ -1,6 +1,12 @@
 """Is nothing of a project lost that does not come back? Real projects, as their authors wrote them."""
 
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
+from replication_lab.world import clock
 from replication_lab.world.docker import project
 
 from tests.lab import attaching
@@ -14,23 +20,19 @@ def images(built):
     attaching.build()
 
 
-def rows(name, service, query, password):
-    """Return what a client in a server's container prints."""
-    return attaching.inside(f"{name}-{service}-1", "mysql", "-uroot", f"-p{password}", "-Ne", query)
-
-
 def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started):
     """Its only volume is for logs, and is called like the server. Its rows are still there, and it still replicates."""
     name = started("lost")
     before = attaching.settings(name)
-    rows(name, "mysql-source", "INSERT INTO shop.orders (item) VALUES ('book')", "lost-secret")
+    attaching.query(name, "mysql-source", "lost-secret", "INSERT INTO shop.orders (item) VALUES ('book')")
     refused = attach("lost", name, "--link", "mysql-replica:mysql-source")
 
     assert refused.returncode == 3
     assert "datadir: /var/lib/mysql, which is on no volume" in refused.stderr
     assert "a link from mysql-replica would recreate its container" in refused.stderr
     assert attaching.settings(name) == before and name not in project.all_labs()
-    assert "Yes" in rows(name, "mysql-replica", "SHOW REPLICA STATUS", "lost-secret")
+    said = attaching.query(name, "mysql-replica", "lost-secret", "SHOW REPLICA STATUS; SELECT item FROM shop.orders")
+    assert "Replica_SQL_Running: Yes" in said and "item: book" in said
 
 
 def test_a_backup_in_the_image_of_a_server_is_a_consumer(attach, command, started):
@@ -41,3 +43,73 @@ def test_a_backup_in_the_image_of_a_server_is_a_consumer(attach, command, starte
 
     assert answer.returncode == 2, answer.stderr
     attaching.restored(command, "lost", name, before)
+
+
+def test_a_replica_of_two_sources_is_refused_in_plain_words(attach, started):
+    """Before anything changes: both channels still run."""
+    name = started("channels")
+    before = attaching.settings(name)
+    refused = attach("channels", name, "--link", "replica:source2")
+
+    assert refused.returncode == 3
+    assert "replica replicates by 2 channels (first from source1, second from source2)" in refused.stderr
+    assert attaching.settings(name) == before and name not in project.all_labs()
+    assert attaching.query(name, "replica", "channels-secret", "SHOW ALL SLAVES STATUS").count("SQL_Running: Yes") == 2
+
+
+def test_no_drill_writes_into_a_source_with_a_filter(attach, command, started):
+    """The replicas would get a table without its schema, and stop: a drill of an earlier version did that to them."""
+    name, secret = started("filtered"), "filtered-secret"
+    before = attaching.settings(name)
+    answer = attach("filtered", name, "--link", "app:source")
+    refused = command("drill", "--lab", name, "--fault", "cut-link")
+
+    assert answer.returncode in (0, 2) and "`lab drill` will be refused" in answer.stderr, answer.stderr
+    assert refused.returncode == 3 and "source has the filter Binlog_Do_DB = app" in refused.stderr
+    attaching.query(name, "source", secret, "USE app; INSERT INTO app.orders (item) VALUES ('book')")
+    for replica in ("replica1", "replica2"):
+        clock.wait_until(
+            lambda at=replica: "item: book" in attaching.query(name, at, secret, "SELECT * FROM app.orders"), replica
+        )
+        assert "Slave_SQL_Running: Yes" in attaching.query(name, replica, secret, "SHOW SLAVE STATUS")
+    for each in ("source", "replica1"):
+        assert "lab" not in attaching.query(name, each, secret, "SHOW DATABASES").split()
+    attaching.restored(command, "filtered", name, before)
+
+
+def test_a_source_by_the_name_of_a_link_is_recognised(attach, command, tmp_path):
+    """`links` give the replica a name for it that no other service has."""
+    folder = Path(shutil.copytree(attaching.PROJECTS / "replicas", tmp_path / "replicas"))
+    file, follow = folder / "docker-compose.yml", folder / "config" / "replica.sql"
+    file.write_text(file.read_text().replace("  db-replica:\n", "  db-replica:\n    links: ['db:mysql']\n", 1))
+    follow.write_text(follow.read_text().replace("'db-primary'", "'mysql'"))
+    name = f"links-{secrets.token_hex(3)}"
+    with attaching.running(folder, name):
+        before = attaching.settings(name)
+        asked = ("attach", "-f", str(file), "-p", name, "--link", "db-replica:db", "--rtt", "40ms", "--yes")
+        answer = command(*asked, **attaching.ENVIRONMENT)
+
+        assert answer.returncode == 0, answer.stderr
+        assert "verified: db-replica uses link db-db-replica" in answer.stderr
+        assert "verified: db, db-replica: healthy, and replicating as before" in answer.stderr
+        code, said = attaching.drilled(command, name, "--fault", "cut-replication")
+        assert code == 0 and "HOLDS" in said, said
+        assert command("detach", "--lab", name).returncode == 0
+        assert attaching.settings(name) == before
+
+
+def test_a_replica_that_has_stopped_is_told_with_the_command_that_repairs_it(attach, command, started):
+    """Sabotage: while it is attached the replica gets a row that its source writes later."""
+    name, secret = started("replicas"), "replicated-secret"
+    assert attach("replicas", name, "--link", "db:db-replica").returncode == 0
+    for service in ("db-replica", "db"):
+        attaching.query(name, service, secret, "INSERT INTO shop.orders (id, item) VALUES (900, 'book')")
+    detached = command("detach", "--lab", name)
+
+    assert detached.returncode == 1
+    assert "db-replica" in detached.stderr and "Duplicate entry '900'" in detached.stderr, detached.stderr
+    attaching.query(name, "db-replica", secret, "DELETE FROM shop.orders WHERE id = 900")
+    subprocess.run(attaching.next_command(detached.stderr), shell=True, check=True, capture_output=True)
+    clock.wait_until(
+        lambda: "Slave_SQL_Running: Yes" in attaching.query(name, "db-replica", secret, "SHOW SLAVE STATUS"), "it runs"
+    )

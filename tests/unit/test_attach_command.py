@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from replication_lab.attach import compose_project
 from replication_lab.attach import plan as attach_plan
+from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.attach import NOTHING_FLOWS
 from replication_lab.attach.plan import AttachPlan
 from replication_lab.cli import attach as command
@@ -56,6 +57,9 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(attach):
 
     assert isinstance(said.exception, LabError) and attach.done == []
     assert "app of shop would be recreated; there is no terminal" in said.exception.found
+    assert said.exception.next_step == (
+        "./lab attach --project-name shop --file /shop/docker-compose.yml --link app:db --yes"
+    )
 
 
 def test_what_will_be_recreated_is_said_before(attach):
@@ -107,6 +111,26 @@ def test_detach_prints_what_differs_and_how_to_remove_a_volume(monkeypatch, diff
     assert said.exit_code == data.exit_code == code
     assert f"\n  docker volume rm {'a' * 64}\n" in said.output
     assert json.loads(data.output)["unnamed_volumes"] == [{"service": "replica", "volume": "a" * 64}]
+
+
+BROKEN = NotAsBefore("replica is not as before: 1049", "as before", "docker logs shop-replica-1")
+
+
+def test_a_project_whose_servers_are_not_as_before_is_status_1(attach, monkeypatch):
+    """After an attachment that was undone, and after detach; with the server's error and the command that mends it."""
+
+    def broken(*_):
+        raise BROKEN
+
+    monkeypatch.setattr(command.attaching, "attach", broken)
+    done = command.attaching.Detached("shop", [], [], BROKEN)
+    monkeypatch.setattr(command.attaching, "detach", lambda _name, _tell: done)
+    data = CliRunner().invoke(cli, ["detach", "--json"])
+
+    for said in (attach("--yes"), CliRunner().invoke(cli, ["detach"]), data):
+        assert said.exit_code == 1 and "replica is not as before: 1049" in said.stderr
+        assert "next: docker logs shop-replica-1" in said.stderr
+    assert json.loads(data.stdout)["broken"] == BROKEN.found
 
 
 @pytest.mark.parametrize(("answer", "attached"), [("y\n", True), ("n\n", False), ("\n", False)])

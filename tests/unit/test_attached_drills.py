@@ -139,7 +139,8 @@ def test_a_server_that_does_not_come_back_ends_the_run_with_its_evidence(lab, mo
         raise LabError("db1 does not answer")
 
     mine, journal, told = lab(REPLICATED), Recorded(), []
-    kind = SimpleNamespace(written_at=lambda: "db", writer=lambda: None, elects=False)
+    kind = SimpleNamespace(written_at=lambda: "db", writer=lambda: None, elects=False, server=lambda name: name)
+    monkeypatch.setattr(attached_drills.writable, "refuse_unfit", lambda *_: None)
     monkeypatch.setattr(replication, "of", lambda _lab: kind)
     monkeypatch.setattr(attached_drills, "own_schema", left)
     monkeypatch.setattr(attached_drills, "ledger", lambda *_: None)

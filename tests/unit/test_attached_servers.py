@@ -66,7 +66,8 @@ STAYS = "relay.000003"
 
 def server(monkeypatch, relay_log, log_bin="/var/lib/mysql/binlog"):
     """Return a server with these logs."""
-    monkeypatch.setattr(attach_plan, "Replica", lambda _server: SimpleNamespace(relay_log=lambda: relay_log))
+    rows = {"": {"Relay_Log_File": relay_log}} if relay_log else {}
+    monkeypatch.setattr(attach_plan, "Replica", lambda _server: SimpleNamespace(channel_rows=lambda: rows))
     return SimpleNamespace(settings=lambda *_: {"log_bin_basename": log_bin} if log_bin else {})
 
 

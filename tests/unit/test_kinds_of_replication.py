@@ -106,6 +106,16 @@ def test_a_replica_is_whole_when_it_is_in_step(replica, stands, says):
     assert kind.look("replica").says == says
 
 
+def test_it_is_in_vain_to_wait_for_a_replica_whose_thread_has_ended_with_an_error(refused):
+    """The error is the server's own; a replica that is only behind, or does not answer, is waited for."""
+    ended = ReplicaStatus(True, False, "toxiproxy", 1, "1062 duplicate", None, "1062 duplicate")
+    error = refused(pair(replication=ended).refuse_ended, "replica")
+
+    assert error.found == "replica has stopped replicating: 1062 duplicate" and error.next_step
+    for found in (GOOD, ReplicaStatus(True, False, "toxiproxy", 1, "", None), SILENCE, None):
+        pair(replication=found).refuse_ended("replica")
+
+
 def test_a_waiting_source_is_whole_once_a_commit_of_ours_was_acknowledged(monkeypatch):
     """Its status is stale right after a change."""
     asked = []

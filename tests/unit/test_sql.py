@@ -167,6 +167,27 @@ def test_waiting_for_a_position_that_does_not_come_is_an_error(dialect, answer, 
     assert "replica did not catch up within 5 s (row not found)" in error.found
 
 
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.5"])
+@pytest.mark.parametrize("thread", ["io", "sql"])
+def test_a_wait_ends_at_once_if_a_thread_has_ended_with_an_error(dialect, thread, dialled, refused):
+    """It does not start again by itself. A thread without an error may be about to start."""
+    position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
+    not_yet = 1 if dialect == "mysql" else -1
+    words = WORDS[dialect]
+    error = {"io": "Last_IO_Error", "sql": "Last_SQL_Error"}[thread]
+
+    def waited(**row):
+        answers = {"SELECT": [{"answer": not_yet}], words.status: [status_row(dialect, **row)]}
+        server, connections = dialled(answers, dialect)
+        found = refused(Replica(server).wait_for, position, 50).found
+        return found, sum(each.startswith("SELECT") for each in connections[0].asked)
+
+    ended, asked = waited(**{getattr(words, thread): "No", error: "1049 Unknown database 'lab'"})
+    assert ended == "replica has stopped replicating: 1049 Unknown database 'lab'" and asked == 1
+    slow, often = waited(**{getattr(words, thread): "No"})
+    assert slow.startswith("replica did not catch up within 50 s") and often == 50
+
+
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 

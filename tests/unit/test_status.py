@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import replication
 from replication_lab.cli import output
+from replication_lab.cli.console import Out
 from replication_lab.lab import status
 from replication_lab.lab.status import LabView, LinkView, NodeView
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -219,6 +220,17 @@ def test_text_of_a_server_is_not_taken_for_colours():
     """Square brackets of an error message survive."""
     assert "[ERROR] x" in shown(output.rows, [{"message": "[ERROR] x"}])
     assert "no rows" in shown(output.rows, [])
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_rows_that_do_not_fit_are_printed_as_lines(width):
+    """The state of a replica has sixty columns: as a table it would be only dots."""
+    text = io.StringIO()
+    row = {f"Replica_Column_{number}": f"value of {number}" for number in range(60)}
+    output.rows(Out(file=text, width=width, highlight=False), [row])
+    said = " ".join(text.getvalue().split())
+
+    assert "…" not in said and all(f"{name} {value}" in said for name, value in row.items())
 
 
 def test_toxics_on_a_link_are_called_by_their_names():

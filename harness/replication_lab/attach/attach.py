@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from replication_lab.attach import override
+from replication_lab.attach import as_before, override
+from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.plan import AttachPlan
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
@@ -15,7 +16,6 @@ from replication_lab.world import clock, lab_files, lab_state, lock, owners, pla
 from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
-from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.lab_state import LabState
 
 # The longest time after which an application's pool is expected to have connected again, and a recreated container to
@@ -42,13 +42,17 @@ def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab,
         if not isinstance(lab, AttachedLab):
             raise LabError(f"{lab.name} is not attached", "an attached project", "./lab attach")
         _wait_until_healthy(lab)
+        as_before.wait(attached, attachments.accounts(lab.name), tell, is_over=False)
         proofs = prove(lab, condition, tell)
         toxics = {link.name: condition for link in attached.links}
         lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
-    except BaseException:
+    except BaseException as error:
+        accounts = attachments.accounts(attached.compose.project)
         with signals.signals_held():
             tell(f"restoring {attached.compose.project}")
             attachments.restore(attached.compose.project)
+        if isinstance(error, LabError) and not signals.interruption_within(error):
+            raise as_before.after_restoring(attached, accounts, tell, error) from error
         raise
     return lab, proofs
 
@@ -67,14 +71,9 @@ def _wait_until_healthy(lab: AttachedLab) -> None:
                     "a running container",
                     f"docker logs {container.name}",
                 )
-        return all(_is_healthy(container) for container in found)
+        return all(map(as_before.is_healthy, found))
 
     clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.1)
-
-
-def _is_healthy(container: Container) -> bool:
-    health = container.attrs["State"].get("Health", {}).get("Status", "healthy")
-    return container.status == "running" and health == "healthy"
 
 
 def prove(lab: AttachedLab, condition: str, tell: Tell) -> list[Proof]:
@@ -124,12 +123,14 @@ def _prove_flow(lab: AttachedLab, name: str) -> Proof:
 class Detached:
     """A project that was restored: how it differs from before, in words, and the volumes that Compose will not remove.
 
-    `unnamed` are pairs of a service and the name of such a volume.
+    `unnamed` are pairs of a service and the name of such a volume. `broken` is the error of servers that do not run or
+    replicate as before.
     """
 
     project: str
     differences: list[str]
     unnamed: list[tuple[str, str]]
+    broken: NotAsBefore | None = None
 
 
 def detach(name: str | None, tell: Tell) -> Detached:
@@ -142,12 +143,17 @@ def detach(name: str | None, tell: Tell) -> Detached:
         lab = find_attached(name)
         up.refuse_in_use(lab)
         attached, restore = lab.attached, lab.down
+    broken, accounts = None, attachments.accounts(attached.compose.project)
     with lock.lab_held(attached.compose.project, "lab detach"):
         tell(f"recreating {', '.join(each.service for each in attached.consumers)}")
         with signals.signals_held():
             restore()
+        try:
+            as_before.wait(attached, accounts, tell, is_over=True)
+        except NotAsBefore as error:
+            broken = error
     left = [(each.service, volume) for each in attached.consumers for volume in attachments.unnamed_of(attached, each)]
-    return Detached(attached.compose.project, attachments.differences(attached), left)
+    return Detached(attached.compose.project, attachments.differences(attached), left, broken)
 
 
 def _without_containers(name: str | None) -> Attachment | None:

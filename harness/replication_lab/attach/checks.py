@@ -112,6 +112,12 @@ def _check_names(project: ComposeProject, link: AskedLink) -> None:
         )
 
 
+def check_reachable(project: ComposeProject, service: str) -> None:
+    """Refuse a server that no Toxiproxy in a network of the project reaches by a name."""
+    if not project.network_owner(service):
+        _check_network(project, service)
+
+
 def check_unchanged(project: ComposeProject, services: Sequence[str]) -> None:
     """Refuse services whose containers the files and the environment would not give again."""
     for service in services:

@@ -38,6 +38,7 @@ class Running:
     image: str = ""
     named_image: str = ""
     addresses: Mapping[str, str] = field(default_factory=dict)
+    hostname: str = ""
     exposed: frozenset[int] = frozenset()
     program: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +106,22 @@ class ComposeProject:
         """The networks that have no way out."""
         return sorted(name for name, one in self.document.get("networks", {}).items() if (one or {}).get("internal"))
 
+    def network_owner(self, service: str) -> str | None:
+        """Return the service whose network a service is in: itself, or that of its network_mode; None if it is none."""
+        mode, _, name = str(self.service(service).get("network_mode") or "").partition(":")
+        if not mode:
+            return service
+        if mode == "container":
+            named = (
+                each for each in self.document.get("services", {}) for one in self.containers(each) if one.name == name
+            )
+            return next(named, None)
+        return self.network_owner(name) if mode == "service" else None
+
+    def published(self, service: str) -> set[str]:
+        """Return the ports of the host that lead to a service."""
+        return {str(one["published"]) for one in self.service(service).get("ports") or [] if one.get("published")}
+
     def databases(self) -> list[str]:
         """Return the services that run a database server."""
         return sorted(
@@ -164,7 +181,7 @@ class ComposeProject:
     def by_address(self, consumer: str, service: str) -> Iterator[str]:
         """Yield the settings of a consumer that lead to a server without its name, in words."""
         addresses = {each for one in self.containers(service) for each in one.addresses.values() if each}
-        published = {str(one["published"]) for one in self.service(service).get("ports") or [] if one.get("published")}
+        published = self.published(service)
         for container in self.containers(consumer)[:1]:
             for key, value in container.environment.items():
                 if any(_has_word(value, address) for address in addresses):
@@ -221,6 +238,7 @@ def _running(container: Container) -> Running:
         image=attrs["Image"],
         named_image=images.identifier(config["Image"]),
         addresses={name: one["IPAddress"] for name, one in attrs["NetworkSettings"]["Networks"].items()},
+        hostname=str(config.get("Hostname") or ""),
         exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
         program=" ".join(program),
         environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),

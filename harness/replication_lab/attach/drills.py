@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from replication_lab import replication
+from replication_lab.attach import writable
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import KEPT, End
 from replication_lab.model.core.progress import Tell
@@ -130,9 +131,14 @@ def probe_of(lab: AttachedLab, text: str, service: str = "") -> Probe:
 def run(
     lab: AttachedLab, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, probe: Probe | None = None
 ) -> None:
-    """Run drills one after another on the project; the run ends at one after which the project is not as before."""
+    """Run drills one after another on the project; the run ends at one after which the project is not as before.
+
+    LabError, and nothing written, if the servers would not replicate what a drill writes.
+    """
+    kind = replication.of(lab)
+    servers = {node: kind.server(node) for node in lab.attached.nodes}
+    writable.refuse_unfit(servers, kind.written_at(), lab.attached.follows, lab.name)
     with journal.recording(drill_set.opening(lab.name, lab.engine, drills, seed)):
-        kind = replication.of(lab)
         journal.write(described.came_up(lab, kind.writer(), drill_set.SETTINGS))
         spoilt = ""
         for each in drills:

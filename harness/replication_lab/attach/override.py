@@ -84,7 +84,10 @@ def _service(attached: Attachment, owner: str, name: str, networks: list[str], p
 
 
 def _configs(attached: Attachment) -> dict[str, Any]:
-    doors = [_entry(node, attached.door(node), node, attached.ports[node]) for node in attached.nodes]
+    doors = [
+        _entry(node, attached.door(node), attached.hosts.get(node, node), attached.ports[node])
+        for node in attached.nodes
+    ]
     found = {DOOR: doors}
     found |= {link.service: [_entry(link.name, link.port, link.server, link.port)] for link in attached.links}
     return {name: {"content": _escaped(msgspec.json.encode(entries).decode())} for name, entries in found.items()}

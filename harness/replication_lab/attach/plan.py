@@ -5,20 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.attach import checks, compose_project, survival
+from replication_lab.attach import as_before, checks, compose_project, survival, writable
 from replication_lab.attach.asked_link import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
-from replication_lab.attach.recognised import Recognised, outside, recognised
+from replication_lab.attach.recognised import Recognised, SourceAt, outside, recognised
+from replication_lab.attach.server_names import refuse_undirectable, server_at
 from replication_lab.attach.servers import ServersOfProject
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.attached import AttachedLab, said_in
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.mysql.accounts import Account
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.server import Server
 
 
@@ -96,8 +97,14 @@ def _plan(
     ports, silent = _ports(asked, found)
     answering = _answering(asked, ServersOfProject(found.name, ports, containers, asked.accounts), silent)
     remarks = [f"{node} is left out: {error.found}" for node, error in silent.items()]
-    names = {each: _all_names(found, each) for each in ports}
-    set_of = _recognise(asked, found, answering, names, remarks)
+
+    def resolved(service: str, name: str) -> str:
+        return next(iter(said_in(containers[service][0], "getent", "hosts", name).split()), "")
+
+    def source_at(replica: str, at: ReplicaStatus) -> str | None:
+        return server_at(found, replica, at, resolved)
+
+    set_of = _recognise(asked, found, answering, source_at, remarks)
     links = [_link(found, each, set_of) for each in asked.links]
     _check_links(call, links)
     consumers = list(dict.fromkeys(link.consumer for link in links))
@@ -110,6 +117,7 @@ def _plan(
             _check_log_names(each, answering[each], containers[each][0])
     counts = {each: len(containers[each]) for each in consumers}
     checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
+    hosts = {node: owner for node in set_of.roles if (owner := found.network_owner(node)) and owner != node}
     attachment = Attachment(
         compose=call,
         links=links,
@@ -117,10 +125,15 @@ def _plan(
         nodes=dict(set_of.roles),
         ports={node: ports[node] for node in set_of.roles} | {link.server: link.port for link in links},
         images={node: str(containers[node][0].attrs["Config"]["Image"]) for node in set_of.roles},
-        doors=sorted({network for node in set_of.roles for network in found.networks(node)}),
+        doors=sorted({network for node in set_of.roles for network in found.networks(hosts.get(node, node))}),
         replication=set_of.replication,
         follows={name: source for name, source in set_of.follows.items()},
         internal=found.internal,
+        hosts=hosts,
+        servers={
+            node: as_before.look(server, ports[node], containers[node], answering.get(set_of.follows.get(node, "")))
+            for node, server in answering.items()
+        },
     )
     kept = attachments.KeptAttachment(
         compose_call.used_variables(call.options),
@@ -143,6 +156,7 @@ def _ports(asked: AskedAttachment, found: ComposeProject) -> tuple[dict[str, int
     silent: dict[str, LabError] = {}
     for node in databases:
         try:
+            checks.check_reachable(found, node)
             ports[node] = ports.get(node) or found.port(node)
         except LabError as error:
             _note_silent(asked, node, error, silent)
@@ -166,25 +180,24 @@ def _note_silent(asked: AskedAttachment, node: str, error: LabError, silent: dic
     silent[node] = error
 
 
-def _all_names(found: ComposeProject, service: str) -> list[str]:
-    """Return all names and addresses of a server within the project."""
-    addresses = [each for one in found.containers(service) for each in one.addresses.values() if each]
-    hostname = [str(found.service(service).get("hostname") or "")]
-    return [*found.names(service, service), *filter(None, hostname), *addresses]
-
-
 def _recognise(
     asked: AskedAttachment,
     found: ComposeProject,
     answering: Mapping[str, Server],
-    names: Mapping[str, Sequence[str]],
+    source_at: SourceAt,
     remarks: list[str],
 ) -> Recognised:
-    set_of = recognised(answering, {node: names[node] for node in answering}, asked.links[0].target)
-    for node, host in outside(answering, names).items():
+    set_of = recognised(answering, source_at, asked.links[0].target)
+    for node, host in outside(answering, source_at).items():
         remarks.append(
             f"{node} replicates from {host}, which is not a service of {found.name}: the lab does not observe it"
         )
+    try:
+        members = {node: answering[node] for node in set_of.roles}
+        writer = next((node for node, role in set_of.roles.items() if role == "source"), "")
+        writable.refuse_unfit(members, writer, set_of.follows, found.name)
+    except LabError as error:
+        remarks.append(f"`lab drill` will be refused: {error.found}")
     for link in asked.links:
         if link.target not in set_of.roles:
             raise LabError(
@@ -203,24 +216,16 @@ def _link(found: ComposeProject, asked: AskedLink, set_of: Recognised) -> Attach
         source, target = target, source
     is_replication = set_of.follows.get(target) == source
     consumer, server = (target, source) if is_replication else (source, target)
+    port = asked.port or found.port(server)
     if is_replication:
-        _check_dialled(consumer, server, set_of.dialled[consumer], found)
+        refuse_undirectable(found, consumer, server, set_of.dialled[consumer], port)
     elif {source, target} <= set(set_of.roles):
         raise _not_between(source, target, set_of)
     names = found.names(server, consumer)
-    if is_replication and set_of.dialled[consumer] not in names:
-        names.append(set_of.dialled[consumer])
+    if is_replication and set_of.dialled[consumer][0] not in names:
+        names.append(set_of.dialled[consumer][0])
     shared = sorted(set(found.networks(consumer)) & set(found.networks(server)))
-    return AttachedLink(consumer, server, source, target, asked.port or found.port(server), names, shared)
-
-
-def _check_dialled(replica: str, source: str, host: str, found: ComposeProject) -> None:
-    if host in {each for one in found.containers(source) for each in one.addresses.values()}:
-        raise LabError(
-            f"{replica} replicates from {source} by its address {host}, and an alias redirects only a name",
-            f"the name {source} as the source's host",
-            f"change the source's host on {replica}, then {found.call.attached_by([f'{replica}:{source}'])}",
-        )
+    return AttachedLink(consumer, server, source, target, port, names, shared)
 
 
 def _check_log_names(node: str, server: Server, container: Container) -> None:
@@ -229,7 +234,11 @@ def _check_log_names(node: str, server: Server, container: Container) -> None:
     if not hostname or not str(container.id).startswith(hostname):
         # A host name of the project's stays.
         return
-    names = {"relay log": Replica(server).relay_log(), **server.settings("log_bin_basename")}
+    relay_logs = {
+        f"relay log{f' of {channel}' if channel else ''}": str(row.get("Relay_Log_File", ""))
+        for channel, row in Replica(server).channel_rows().items()
+    }
+    names = {**relay_logs, **server.settings("relay_log_basename", "log_bin_basename")}
     for what, name in names.items():
         if hostname in name:
             raise LabError(

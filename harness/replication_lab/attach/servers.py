@@ -1,6 +1,7 @@
 """The servers of a project, asked from this machine without anything that the lab adds."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
@@ -27,11 +28,20 @@ class ServersOfProject:
 
     def server(self, node: str) -> Server:
         """Return a server by an address of its own; LabError if it does not answer or accepts no account."""
+        return self._accepted(node)[0]
+
+    def account(self, node: str) -> Account | None:
+        """Return the account that a server accepts; None if it does not answer or accepts none."""
+        with suppress(LabError):
+            return self._accepted(node)[1]
+        return None
+
+    def _accepted(self, node: str) -> tuple[Server, Account]:
         address = self._address(node)
         first = {service: each[0] for service, each in self.containers.items()}
         for account in attached_labs.accounts_for(node, self.accounts, first, self.ports):
             try:
-                return attached_labs.server_at(node, address, account)
+                return attached_labs.server_at(node, address, account), account
             except LabError as error:
                 if "does not answer" in error.found:
                     raise

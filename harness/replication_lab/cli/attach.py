@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from replication_lab.attach import attach as attaching
+from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.cli import command, output
-from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
@@ -49,7 +50,11 @@ def attach(
     found = plan(asked)
     files = [f"--dsn={node}=@{each.origin if each.origin != AS_TYPED else 'FILE'}" for node, each in accounts.items()]
     _ask(found, yes, found.attached.compose.attached_by(links, *(["--rtt", rtt] if rtt != "none" else []), *files))
-    lab, proofs = attaching.attach(found, rtt, tell)
+    try:
+        lab, proofs = attaching.attach(found, rtt, tell)
+    except NotAsBefore as error:
+        complain(error)
+        sys.exit(1)
     if json_:
         print_json(views.view(lab))
     else:
@@ -86,7 +91,8 @@ def detach(name: str | None, json_: bool) -> None:
     done = attaching.detach(name, tell)
     if json_:
         unnamed = [{"service": service, "volume": volume} for service, volume in done.unnamed]
-        print_json({"detached": done.project, "differences": done.differences, "unnamed_volumes": unnamed})
+        told = {"detached": done.project, "differences": done.differences, "unnamed_volumes": unnamed}
+        print_json(told | {"broken": done.broken and done.broken.found})
     else:
         same = "" if done.differences else "; its containers have their previous settings"
         out.print(f"{done.project} is detached{same}")
@@ -95,4 +101,6 @@ def detach(name: str | None, json_: bool) -> None:
         for service, volume in done.unnamed:
             out.print(f"  {service} keeps a volume that `docker compose down --volumes` no longer removes; after that:")
             out.print(f"  docker volume rm {volume}", markup=False, soft_wrap=True)
-    sys.exit(1 if done.differences else 0)
+    if done.broken:
+        complain(done.broken)
+    sys.exit(1 if done.differences or done.broken else 0)

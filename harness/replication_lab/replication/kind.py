@@ -222,6 +222,15 @@ class Nodes(ChangesRoles):
             return self.is_whole(name)
         return False
 
+    def ended(self, _name: str) -> str:
+        """Return the error with which a node has stopped replicating for good; an empty string if it has not."""
+        return ""
+
+    def refuse_ended(self, name: str) -> None:
+        """Raise LabError if a node has stopped replicating for good: it is in vain to wait for it."""
+        if why := self.ended(name):
+            raise LabError(f"{name} has stopped replicating: {why}", f"{name} {self.whole}", f"./lab sql {name}")
+
     def hindrance(self, _name: str) -> str:
         """Return why a node whose server answers serves no client; an empty string if it serves."""
         return ""

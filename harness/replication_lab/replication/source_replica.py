@@ -93,8 +93,16 @@ class Followers(Nodes):
 
     def _stands_in_step(self, name: str) -> bool:
         with suppress(LabError):
-            return self._is_in_step(name)
+            if self._is_in_step(name):
+                return True
+        self.refuse_ended(name)
         return False
+
+    def ended(self, name: str) -> str:
+        with suppress(LabError):
+            found = Replica(self.server(name)).status()
+            return found.ended if found else ""
+        return ""
 
     def wait_until_level(self) -> None:
         # A relay comes before its replica, because the links are in that order.

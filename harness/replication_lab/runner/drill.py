@@ -300,7 +300,7 @@ class DrillRun:
     def _until_whole(self) -> None:
         """Wait until all nodes are healthy; LabError if they do not become so."""
         clock.wait_until(
-            lambda: all(self.nodes.stands(name) for name in self.nodes.names),
+            lambda: all(map(self._stands, self.nodes.names)),
             f"{', '.join(self.nodes.names)} to be {self.nodes.whole}",
             WHOLE_SECONDS,
         )
@@ -320,7 +320,14 @@ class DrillRun:
         status, code = self.lab.node(name).state()
         if status == "exited":
             raise LabError(f"{name} exited with status {code} instead of restarting", "a running node")
-        return self.nodes.stands(name)
+        return self._stands(name)
+
+    def _stands(self, name: str) -> bool:
+        """Return whether a node is healthy; LabError if it has stopped replicating for good."""
+        if self.nodes.stands(name):
+            return True
+        self.nodes.refuse_ended(name)
+        return False
 
     def last_log_lines(self) -> list[str]:
         """Return each node's view and last log lines, for readers of a CI job's output without access to its files."""

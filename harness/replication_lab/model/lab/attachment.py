@@ -91,12 +91,28 @@ class AttachedLink(msgspec.Struct, frozen=True):
         return f"{DOOR}-{self.name}"
 
 
+class Replicating(msgspec.Struct, frozen=True):
+    """How a server replicated: `channels` maps each channel that ran to its source, HOST:PORT.
+
+    `members` is how many members of its cluster it saw, `acknowledging` how many replicas its commits waited for.
+    `healthy` is whether its container was. `level_with` is the server of the project that it had caught up with.
+    """
+
+    port: int
+    channels: dict[str, str] = {}
+    members: int = 0
+    acknowledging: int = 0
+    healthy: bool = True
+    level_with: str = ""
+
+
 class Attachment(msgspec.Struct, frozen=True):
     """All that is needed to use an attached project, and to restore it.
 
     `nodes` maps each database server to its role, `ports` to its port. `follows` maps each replica to its source.
     `doors` are the networks on which the servers are reached; `is_internal` means that each network of an added
-    service is internal, which needs one more.
+    service is internal, which needs one more. `hosts` maps a server that uses another service's network to that one.
+    `servers` are all servers of the project that answered, nodes or not, as they replicated before.
     """
 
     compose: ComposeCall
@@ -109,6 +125,8 @@ class Attachment(msgspec.Struct, frozen=True):
     replication: str = "none"
     follows: dict[str, str] = {}
     internal: list[str] = []
+    hosts: dict[str, str] = {}
+    servers: dict[str, Replicating] = {}
 
     @property
     def topology(self) -> Topology:

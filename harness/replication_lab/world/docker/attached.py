@@ -45,7 +45,7 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
         )
     known = dialects()[dialect_of(version)]
     found = AttachedServer(name, address, known, {account.user: account.password}, user=account.user)
-    if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
+    if known.wait_for_file and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
         found.dialect = _without_gtids(found)
     return found
 
@@ -53,7 +53,7 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
 def _without_gtids(server: Server) -> Dialect:
     """Return the dialect with positions as files and places, by the first statement that the server knows."""
     known = server.dialect
-    for statement in known.file_position:
+    for statement in known.log_status:
         with suppress(LabError):
             server.rows(statement)
             return msgspec.structs.replace(known, position=statement, wait_for_position=known.wait_for_file)

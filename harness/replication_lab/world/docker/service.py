@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 import socket
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,8 @@ from replication_lab.world.mysql.server import Server
 STOP_SECONDS, SOON_SECONDS = 30, 2
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
+# The names of variables with a password, not with the name of a file that has one.
+PASSWORD = re.compile(r"(?:PASSWORD|PWD)$")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ class Service:
         pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
-            last = "\n  ".join((err or out).strip().splitlines()[-8:])
+            said = without_passwords((err or out).strip(), {**_environment(self.container), **(environment or {})})
+            last = "\n  ".join(said.splitlines()[-8:])
             if command[:1] == tuple(guest.IN_GUEST) and answer.exit_code == guest.SILENT:
                 raise guest.silent(self.container, self.name, self.project, last)
             raise LabError(
@@ -305,6 +309,20 @@ class Node(Service):
         """Return MAJOR:MINOR of the device that a node's data directory is on, in the kernel's notation."""
         mounts = [line.split() for line in self.run("cat", "/proc/self/mountinfo").splitlines()]
         return next((fields[2] for fields in reversed(mounts) if fields[4] == DATA), "")
+
+
+def without_passwords(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text without the passwords in an environment: a failed script may print what it was given."""
+    secrets = {value for name, value in environment.items() if PASSWORD.search(name) and value}
+    # The longest first: one may be part of another.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _environment(container: Container) -> dict[str, str]:
+    entries = container.attrs["Config"].get("Env") or []
+    return dict(entry.partition("=")[::2] for entry in entries)
 
 
 def reachable(address: str, port: int) -> bool:

@@ -42,6 +42,10 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     semisync_source: str
     semisync_replica: str
     replica_status: str
+    # The replicas that are connected to a server, each with its Server_id.
+    followers: str
+    # The state of a server's own log: its end and its filters; the statements of different versions.
+    log_status: list[str]
     columns: Columns
     start: str
     stop: str
@@ -54,9 +58,12 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start_applier: str
     # What comes before `start_applier` if both threads are stopped, on a server that deletes its relay log then.
     keep_relay_log: str = ""
+    # What lets a stopped replica forget its relay log, and receive again what it has not applied.
+    again: str = ""
+    # The state of every channel, where `replica_status` shows only the one without a name.
+    channels: str = ""
     counts_parts: bool = False
-    # A position as a file and a place in it, for a server without GTIDs; the statements of different versions.
-    file_position: list[str] = []
+    # How to wait for a position as a file and a place in it, on a server that can be without GTIDs.
     wait_for_file: str = ""
     before: tuple[int, ...] = ()
     # How a server counts transactions, and its redo log; 5.5 does neither.

@@ -1,7 +1,7 @@
 """The schema `lab` on a server that the lab did not start: made for a drill, removed with it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.mysql.server import Server
@@ -18,11 +18,12 @@ def own_schema(server: Server) -> Iterator[None]:
         raise LabError(
             f"{server.name} has a schema {SCHEMA}, which the lab did not make",
             f"no schema {SCHEMA} in the project: the drill creates it for its clients' tables, and drops it",
-            f"if it is empty: DROP SCHEMA {SCHEMA} on {server.name}",
+            f'./lab sql {server.name} -e "SHOW TABLES FROM {SCHEMA}", and DROP SCHEMA {SCHEMA} if it is empty',
         )
     remove(server)
     try:
-        server.execute(f"CREATE SCHEMA {SCHEMA}", f"CREATE TABLE {SCHEMA}.{MARK} (id INT PRIMARY KEY)")
+        server.execute(f"CREATE SCHEMA {SCHEMA}")
+        _mark(server)
     except LabError as error:
         raise LabError(
             f"the account on {server.name} cannot make a schema for the drill: {error.found}",
@@ -35,10 +36,25 @@ def own_schema(server: Server) -> Iterator[None]:
         remove(server)
 
 
+def _mark(server: Server) -> None:
+    """Mark the new schema as the lab's; remove it if that is impossible: nothing without the mark is removed later."""
+    try:
+        server.execute(f"CREATE TABLE {SCHEMA}.{MARK} (id INT PRIMARY KEY)")
+    except BaseException:
+        with suppress(LabError):
+            server.execute(f"DROP SCHEMA {SCHEMA}")
+        raise
+
+
 def remove(server: Server) -> None:
     """Remove the schema if the lab made it."""
-    if _exists(server) and _is_own(server):
+    if is_left(server):
         server.execute(f"DROP SCHEMA {SCHEMA}")
+
+
+def is_left(server: Server) -> bool:
+    """Return whether the server has a schema that the lab made."""
+    return _exists(server) and _is_own(server)
 
 
 def _exists(server: Server) -> bool:

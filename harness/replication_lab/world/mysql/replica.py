@@ -13,6 +13,9 @@ from replication_lab.world.mysql.server import Server
 ALL_READ = "has read all relay log"
 # How long to wait for an applier: in all, and while what it has left to apply stays the same.
 APPLY_SECONDS, STILL_SECONDS = 60, 5
+# How long a server waits for a position until its threads are looked at again.
+LOOK_SECONDS = 1
+OF_GROUP = "group_replication_"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class ReplicaStatus:
     port: int
     error: str
     lag_seconds: int | None
+    # The error with which a thread has ended: it does not start again by itself.
+    ended: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -97,9 +102,12 @@ class Replica:
 
     def status(self) -> ReplicaStatus | None:
         """Return the state of this server's replication; None if it has no source."""
-        row, column = self._status_row(), self.server.dialect.columns
-        if not row:
-            return None
+        row = self._status_row()
+        return self._status_of(row) if row else None
+
+    def _status_of(self, row: dict[str, Any]) -> ReplicaStatus:
+        column = self.server.dialect.columns
+        threads = ((row[column.sql], row[column.sql_error]), (row[column.io], row[column.io_error]))
         return ReplicaStatus(
             connected=row[column.io] == "Yes",
             applying=row[column.sql] == "Yes",
@@ -107,11 +115,22 @@ class Replica:
             port=int(row[column.port]),
             error=row[column.io_error] or row[column.sql_error] or "",
             lag_seconds=row[column.lag],
+            ended=next((error for state, error in threads if state == "No" and error), ""),
         )
 
-    def relay_log(self) -> str:
-        """Return the name of the file that the applier reads; an empty string if the server has no source."""
-        return str(self._status_row().get("Relay_Log_File", ""))
+    def channels(self) -> dict[str, ReplicaStatus]:
+        """Return the state of the replication from each source, by the name of its channel; "" is the usual one."""
+        return {name: self._status_of(row) for name, row in self.channel_rows().items()}
+
+    def channel_rows(self) -> dict[str, dict[str, Any]]:
+        """Return the row of status of each channel that has a source, by its name."""
+        dialect = self.server.dialect
+        rows = {
+            str(row.get("Connection_name", row.get("Channel_Name", ""))): row
+            for row in self.server.rows(dialect.channels or dialect.replica_status)
+        }
+        # A group's own channels follow its members, and have no source.
+        return {name: row for name, row in rows.items() if row[dialect.columns.host] and not name.startswith(OF_GROUP)}
 
     def _status_row(self) -> dict[str, Any]:
         return next(iter(self.server.rows(self.server.dialect.replica_status)), {})
@@ -211,19 +230,32 @@ class Replica:
         return self.backlog(kept)
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
-        """Wait until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
-        answer = self.server.value(self.server.dialect.wait_for_position.format(seconds=seconds, **position))
-        if (
-            answer is None
-            or int(answer) < 0
-            or (int(answer) == 1 and "EXECUTED_GTID_SET" in self.server.dialect.wait_for_position)
-        ):
+        """Wait until this replica has applied everything up to `position`; LabError when it has not after `seconds`.
+
+        A thread that has ended with an error ends the wait at once.
+        """
+        for past in range(0, max(seconds, 1), LOOK_SECONDS):
+            left = min(LOOK_SECONDS, seconds - past)
+            answer = self.server.value(self.server.dialect.wait_for_position.format(seconds=left, **position))
+            if answer is not None and not self._has_timed_out(int(answer)):
+                return
             state = self.status()
-            raise LabError(
-                f"{self.server.name} did not catch up within {seconds} s ({state.error if state else 'no source'})",
-                "every transaction of its source applied",
-                f"./lab status; ./lab sql {self.server.name}",
-            )
+            if state and state.ended:
+                raise LabError(
+                    f"{self.server.name} has stopped replicating: {state.ended}",
+                    "every transaction of its source applied",
+                    f"./lab sql {self.server.name}",
+                )
+            if answer is None:
+                break
+        raise LabError(
+            f"{self.server.name} did not catch up within {seconds} s ({state.error if state else 'no source'})",
+            "every transaction of its source applied",
+            f"./lab status; ./lab sql {self.server.name}",
+        )
+
+    def _has_timed_out(self, answer: int) -> bool:
+        return answer < 0 or (answer == 1 and "EXECUTED_GTID_SET" in self.server.dialect.wait_for_position)
 
     def start(self) -> None:
         self.server.execute(self.server.dialect.start)
