@@ -38,7 +38,7 @@ class Machine(LabOfNames):
     def is_in_use(self):
         return self.in_use
 
-    def published(self, node, port):
+    def bound(self, node, port):
         return "127.0.0.1", 30000 + self.starts
 
     def kill(self, node):

@@ -31,7 +31,7 @@ class Labelled(LabOfNames):
     def database(self, _node):
         return "lab"
 
-    def published(self, node, port):
+    def bound(self, node, port):
         if node in self.stopped:
             raise LabError(f"{node} does not run", "its port")
         return "127.0.0.1", 40000 + [each.name for each in self.topology.nodes].index(node)

@@ -16,6 +16,7 @@ from replication_lab.model.lab.server_name import VENDORS
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.probes.bottleneck import Diagnosis, NodeSample
+from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # one command needs each of these
@@ -38,8 +39,10 @@ BREAK = "  inject    ./lab toxic {link} wan-200ms      to undo: ./lab toxic {lin
 def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     """Print what can be done with a lab that came up with these toxics, by link."""
     addresses = ", ".join(
-        f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
+        f"{node.name} {':'.join(map(str, lab.node(node.name).bound(3306)))}" for node in lab.topology.nodes
     )
+    if not machine.is_near():
+        addresses += " (on the engine's machine; from here: ./lab sql NODE)"
     kind = replication.of(lab)
     node = kind.written_at()
     user, password = lab.application(node)
@@ -99,7 +102,7 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
     """Print where nodes that run are reached now, since a start gives them other ports; else how to undo it."""
     if state == "running":
         for node in nodes:
-            out.print(f"{node}: {':'.join(map(str, lab.node(node).published(3306)))}", markup=False)
+            out.print(f"{node}: {':'.join(map(str, lab.node(node).bound(3306)))}", markup=False)
     else:
         out.print(f"to undo: ./lab start {' '.join(nodes)} --lab {lab.name}", markup=False)
 

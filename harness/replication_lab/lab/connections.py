@@ -28,7 +28,7 @@ def connections(lab: Lab) -> list[NodeAddress]:
     found = []
     for node in lab.topology.nodes:
         with suppress(LabError):
-            host, port = lab.node(node.name).published(3306)
+            host, port = lab.node(node.name).bound(3306)
             user, password = lab.application(node.name)
             database = lab.database(node.name)
             way = dsn(password, host, port, user, database)

@@ -244,7 +244,7 @@ def _node(kind: Nodes, name: str, role: str) -> NodeView:
         return NodeView(name, role, "", "missing", "", "")
     health = container.attrs["State"].get("Health", {}).get("Status", "")
     try:
-        host, port = lab.node(name).published(3306)
+        host, port = lab.node(name).bound(3306)
         found = kind.state(name, role)
         said = "; ".join(filter(None, (found.says, _storage(lab, name))))
         return NodeView(name, role, f"{host}:{port}", container.status, health, said, found.sees, found.details)

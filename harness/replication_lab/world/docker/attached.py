@@ -62,11 +62,11 @@ def _without_gtids(server: Server) -> Dialect:
 
 @dataclass(frozen=True)
 class AttachedNode(Node):
-    """A database server of the project; `address` is that of its server on this machine."""
+    """A database server of the project; `address` is that of its server on the engine's machine."""
 
     address: Callable[[], tuple[str, int]]
 
-    def published(self, _port: int) -> tuple[str, int]:
+    def bound(self, _port: int) -> tuple[str, int]:
         """Return the address of its server, which leads through the lab's own Toxiproxy, whatever the port."""
         return self.address()
 
@@ -93,7 +93,7 @@ class AttachedLab(Lab):
 
     def node(self, name: str) -> Node:
         door = self.service(DOOR)
-        return AttachedNode(self.all_containers, name, self._connect, lambda: door.published(self.attached.door(name)))
+        return AttachedNode(self.all_containers, name, self._connect, lambda: door.bound(self.attached.door(name)))
 
     def _connect(self, node: Node) -> Server:
         self.topology.node(node.name)

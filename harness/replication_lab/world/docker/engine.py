@@ -22,7 +22,7 @@ NEEDED = (25, 0)
 def client() -> EngineClient:
     """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
-        found = cast("EngineClient", EngineClient.from_env(timeout=120))
+        found = cast("EngineClient", EngineClient.from_env(timeout=120, use_ssh_client=True))
         version = found.version()
     except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
@@ -95,7 +95,7 @@ def ensure() -> EngineClient:
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
     try:
-        with closing(EngineClient.from_env(timeout=5)) as found:
+        with closing(EngineClient.from_env(timeout=5, use_ssh_client=True)) as found:
             return bool(found.ping())
     except (DockerException, OSError, LabError):
         return False

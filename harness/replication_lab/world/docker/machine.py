@@ -66,7 +66,7 @@ def _elsewhere(found: EngineMachine) -> str:
         return f"{DESKTOP} runs the engine in a virtual machine"
     if platform.system() != "Linux":
         return f"on {platform.system()} the engine runs in a virtual machine"
-    if not _is_near():
+    if not is_near():
         return f"DOCKER_HOST leads to {os.environ['DOCKER_HOST']}"
     if found.kernel and found.kernel != platform.release():
         return f"the engine's kernel is {found.kernel}, this machine's is {platform.release()}"
@@ -80,7 +80,7 @@ def reached_by_neighbours(found: EngineMachine) -> str:
     Docker Desktop have a network of their own, to which no neighbour can send.
     """
     version = compose_version.numbers(found.version)
-    if found.rootless or found.system == DESKTOP or (platform.system() != "Linux" and _is_near()):
+    if found.rootless or found.system == DESKTOP or (platform.system() != "Linux" and is_near()):
         return ""
     if not version:
         return f"unknown for an engine of version {found.version or 'unknown'}"
@@ -99,10 +99,11 @@ def is_another(engine_id: str) -> bool:
 def is_shared() -> bool:
     """Return whether other machines may use the engine, too: it runs neither here nor in a virtual machine of ours."""
     found = facts()
-    return bool(found.elsewhere) and not (_is_near() and (found.system == DESKTOP or platform.system() != "Linux"))
+    return bool(found.elsewhere) and not (is_near() and (found.system == DESKTOP or platform.system() != "Linux"))
 
 
-def _is_near() -> bool:
+def is_near() -> bool:
+    """Return whether ports that the engine publishes on its loopback are reached on this machine's."""
     return (os.environ.get("DOCKER_HOST") or HERE[0]).startswith(HERE)
 
 
