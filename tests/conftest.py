@@ -209,18 +209,28 @@ def drill_labs(docker):
 def drilled(drill_labs, tmp_path):
     """Return the result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
 
-    def do(topology, name, seed=7, meanwhile=None, when="verified", transactions=()):
-        """`meanwhile` is called with the lab as soon as a line with `when` is told: the first fault has been proved."""
+    def do(topology, name, seed=7, meanwhile=None, when="verified", as_drill=None, put_back=False, transactions=()):
+        """`meanwhile` is called with the lab as soon as a line with `when` is told: the first fault has been proved.
+
+        `as_drill` is done in place of the file's, and `put_back` tells that the lab is as before after `meanwhile`.
+        """
         ledger = tmp_path / f"{name}-{seed}"
-        request = DrillRequest(drill_set.load(topology, name), seed, transactions=transactions)
+        request = DrillRequest(as_drill or drill_set.load(topology, name), seed, transactions=transactions)
         with ignoring_noise():
             labs = drill_labs(topology)
             evidence = (
                 labs.do(request, ledger) if meanwhile is None else _meddled(labs, request, ledger, (when, meanwhile))
             )
+            if meanwhile and not (put_back and is_usable(evidence, request.drill)):
+                labs.renew()
         return drill_set.judged(evidence, ledger)
 
     return do
+
+
+def is_usable(evidence, drill):
+    """Return whether another drill can be done on the lab of one."""
+    return not (evidence.doubts or evidence.failed_proofs or evidence.unrecovered or drill.changes_roles)
 
 
 def _meddled(labs, request, ledger, meanwhile):
@@ -232,9 +242,7 @@ def _meddled(labs, request, ledger, meanwhile):
         if pending and pending[0][0] in line:
             pending.pop()[1](lab)
 
-    evidence = run_drill(lab, request, ledger, tell)
-    labs.renew()
-    return evidence
+    return run_drill(lab, request, ledger, tell)
 
 
 @pytest.fixture(scope="session", autouse=True)

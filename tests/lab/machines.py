@@ -98,3 +98,24 @@ def cut(lab):
     finally:
         for link in lab.topology.links:
             lab.link(link.name).enable()
+
+
+def rates_of(serving):
+    """Return the KiB a second that were copied between two readings, a second apart, and the progress at each."""
+    rates, percents, (before, at) = [], [], (serving.status(), clock.timer())
+    while True:
+        clock.pause(1)
+        found, now = serving.status(), clock.timer()
+        if found.connection != "SyncSource":
+            return rates, percents
+        rates.append((before.out_of_sync_kib - found.out_of_sync_kib) / (now - at))
+        percents.append(found.synced_percent)
+        before, at = found, now
+
+
+def milliseconds_a_commit(lab, node, commits=5):
+    server = lab.node(node).server()
+    began = clock.timer()
+    for _ in range(commits):
+        server.execute(f"INSERT INTO {HELD} (text) VALUES (REPEAT('x', 4096))")
+    return (clock.timer() - began) * 1000 / commits

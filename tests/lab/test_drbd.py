@@ -1,6 +1,7 @@
 """A replicated disk of two machines: what is lost when one dies, how service moves, and how a split brain is ended."""
 
 import json
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,12 +13,15 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import interval_of_mean
 from replication_lab.model.drill.evidence import View
 from replication_lab.replication.kind import SILENT
+from replication_lab.witnesses.replicated_disk import UNCHANGED
 from replication_lab.world import clock
 from replication_lab.world.machines import drbd
 
+from tests.lab import machines
 from tests.lab.conftest import things_of
 from tests.lab.machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers
 from tests.lab.processes import check_no_password, processes_watched
+from tests.lab.witnessed import proof_while
 
 RATE_KIB = 4096
 FILLING, FILL = "/run/lab/filling", "dd if=/dev/zero of=/var/lib/mysql/.filling bs=64K count=64 oflag=direct"
@@ -63,6 +67,22 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     assert replication.of(whole).online(dying).state.startswith("Secondary")
     wait_until_seen(nodes, dying, "Secondary, Connected")
     assert drbd.verify(whole) == 0
+
+
+def test_a_peer_that_others_disconnect_for_a_moment_is_told(whole):
+    """What was written meanwhile was on one disk only; afterwards both are UpToDate again."""
+    peer = drbd.other(whole, drbd.primary(whole).node).node
+
+    def part():
+        for word in ("disconnect", "connect"):
+            container = str(whole.node(peer).container.id)
+            subprocess.run(["docker", "exec", container, "guest", "resource", word], check=True)
+            clock.pause(1)
+        drbd.wait_until_whole(whole)
+
+    proof = proof_while(whole, UNCHANGED, part)
+
+    assert not proof.ok and f"s connection was Disconnecting on {peer}, after Connected" in proof.found
 
 
 @pytest.mark.long
@@ -115,25 +135,12 @@ def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, co
     peer.tell("connect")
     clock.wait_until(lambda: serving.status().connection == "SyncSource", "the resynchronisation")
     shown = command("status", "--lab", whole.name).stdout
-    rates, percents = rates_of(serving)
+    rates, percents = machines.rates_of(serving)
     interval = interval_of_mean([rate / RATE_KIB for rate in rates], 0.95)
 
     assert "% done" in shown
     assert len(percents) > 3 and sorted(percents) == percents
     assert 0.85 < interval.low and interval.high < 1.1, interval
-
-
-def rates_of(serving):
-    """Return the KiB a second that were copied between two readings, a second apart, and the progress at each."""
-    rates, percents, (before, at) = [], [], (serving.status(), clock.timer())
-    while True:
-        clock.pause(1)
-        found, now = serving.status(), clock.timer()
-        if found.connection != "SyncSource":
-            return rates, percents
-        rates.append((before.out_of_sync_kib - found.out_of_sync_kib) / (now - at))
-        percents.append(found.synced_percent)
-        before, at = found, now
 
 
 @pytest.mark.long
@@ -217,7 +224,7 @@ def test_commits_feel_the_link(whole, toxic):
     """
     serving = drbd.primary(whole)
     proofs = up.set_toxics(whole, {link.name: toxic for link in whole.topology.links})
-    milliseconds = milliseconds_a_commit(whole, serving.node)
+    milliseconds = machines.milliseconds_a_commit(whole, serving.node)
     status = serving.status()
 
     assert all(proof.ok for proof in proofs), proofs
@@ -248,14 +255,6 @@ def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
 
     assert all(proof.ok for proof in proofs), proofs
     assert still_writing
-
-
-def milliseconds_a_commit(lab, node, commits=5):
-    server = lab.node(node).server()
-    began = clock.timer()
-    for _ in range(commits):
-        server.execute(f"INSERT INTO {HELD} (text) VALUES (REPEAT('x', 4096))")
-    return (clock.timer() - began) * 1000 / commits
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 import subprocess
 import threading
 
+import msgspec
 import pytest
 from replication_lab import replication
 from replication_lab.faults.kill import Kill
@@ -165,6 +166,24 @@ def test_a_command_that_others_run_in_a_node_is_unknown(drilled):
     result = drilled("single", "pause", meanwhile=lambda lab: once_written(lab, lambda _: run(lab)), when="pause")
 
     assert "server: command 'sh -c echo meddled'" in doubts_of(result)
+
+
+def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, command):
+    """From another process: they read in the node's container, or open a client there."""
+    ran, drill = [], msgspec.structs.replace(drill_set.load("single", "pause"), before=10)
+
+    def look(lab):
+        for words in (("diagnose", "server", "--seconds", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
+            ran.append(command(*words, "--lab", lab.name))
+        ran.append(command("sql", "server", "--lab", lab.name, stdin="SELECT 2;"))
+
+    def meanwhile(lab):
+        once_written(lab, lambda _: look(lab))
+
+    result = drilled("single", "pause", meanwhile=meanwhile, when="pause", as_drill=drill)
+
+    assert {str(each.args): each.stderr for each in ran if each.returncode} == {}
+    assert ran[-1].stdout.split() == ["2", "2"] and result.doubts == []
 
 
 # --- on a lab of another topology -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What goes wrong behind the lab's back while systems of three copies are compared ends in UNKNOWN with the reason."""
 
 import secrets
+import subprocess
 
 import pytest
 from replication_lab.experiments import load
@@ -9,8 +10,10 @@ from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.witnesses.members import STAYED
+from replication_lab.witnesses.packet_rules import KEPT_RULES
 from replication_lab.workloads.inserts import Inserts
-from replication_lab.world import catalogue, signals
+from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
@@ -92,6 +95,39 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "saw no node leave or join" in doubts
+
+
+def test_a_node_that_desynchronized_for_a_moment_is_unknown(of_cluster):
+    """It held up no commit meanwhile; at the end it is in sync again, and no node has left."""
+
+    def desynchronize(lab):
+        node = lab.node("node3").server()
+        for switch in ("ON", "OFF"):
+            node.execute(f"SET GLOBAL wsrep_desync = {switch}")
+            clock.pause(1)
+
+    judgement, doubts = of_cluster(desynchronize)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert f"{STAYED}: at " in doubts
+    assert "s state was Donor/Desynced on node3, after Synced" in doubts
+
+
+def test_a_rule_that_was_taken_off_for_a_moment_is_unknown(of_cluster):
+    """New connections to a peer do not cross the proxy meanwhile; at the end all rules are there."""
+
+    def take_off(lab):
+        sidecar = str(lab.service("sidecar3").container.id)
+        for change in ("-D", "-A"):
+            jump = f"iptables -t nat {change} OUTPUT -j LAB-TO-PEER"
+            subprocess.run(["docker", "exec", sidecar, *jump.split()], check=True)
+            clock.pause(1)
+
+    judgement, doubts = of_cluster(take_off)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert f"{KEPT_RULES}: at " in doubts
+    assert "s sidecar3: iptables -t nat -D OUTPUT -j LAB-TO-PEER" in doubts
 
 
 def test_a_replica_that_stopped_is_unknown(of_pair):

@@ -10,9 +10,12 @@ from replication_lab.lab import nodes, sql_files, up
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import group as kind
-from replication_lab.world import catalogue, signals
+from replication_lab.witnesses.members import STAYED
+from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project
+
+from tests.lab.witnessed import proof_while
 
 ENGINE = "mysql-8.0"
 NODES = ("node1", "node2", "node3")
@@ -67,6 +70,20 @@ def passed_by(lab):
         assert all(listed), f"{node} has no rules"
         found[node] = sum(int(line.split()[0]) for lines in listed for line in lines)
     return found
+
+
+def test_a_primary_that_others_elect_for_a_moment_is_told(group):
+    """The group's view does not change by it, and at the end the first node is the primary again."""
+    uuids = {node: group.node(node).server().value("SELECT @@server_uuid") for node in NODES}
+
+    def elect():
+        for node in ("node2", "node1"):
+            kind.Group(group).writer().execute(f"SELECT group_replication_set_as_primary('{uuids[node]}')")
+            clock.pause(1)
+
+    proof = proof_while(group, STAYED, elect)
+
+    assert not proof.ok and "s role was PRIMARY on node2, after SECONDARY" in str(proof.found)
 
 
 def write(lab):

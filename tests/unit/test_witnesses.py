@@ -94,6 +94,24 @@ def test_a_start_by_others_after_the_labs_own_kill_is_told(heard):
     assert heard("kill", "die", "start", "kill", "die", requests=["kill"]) == ["start", "kill"]
 
 
+def test_a_request_explains_its_effect_once_also_to_later_observers(engine):
+    """One drill ends with it, and in the next others do the same a moment later."""
+    with requests_made.noted("unpause", NODE):
+        pass
+
+    def others_at(time):
+        events = EngineEvents("lab-x", {NODE: "node1"}, set())
+        about = {"Type": "container", "Action": "unpause", "timeNano": time}
+        engine.told.put({**about, "Actor": {"ID": NODE, "Attributes": {}}})
+        events.close()
+        return [event.act for event in events.by_others()]
+
+    assert others_at(1) == []
+    # Two that observe at the same time hear the same act.
+    assert others_at(1) == []
+    assert others_at(2) == ["unpause"]
+
+
 def test_a_container_that_ends_by_itself_is_no_interference(heard):
     """A server may crash by the fault; what the engine's policy starts again then is no interference either."""
     assert heard("oom", "die", "disconnect") == []
@@ -152,7 +170,8 @@ def commands_told(engine):
         node = SimpleNamespace(id=NODE, attrs=attributes)
         witness, zero = ContainerWitness(SimpleNamespace(name="lab-x", containers={"node1": node})), clock.timer()
         for number in own:
-            requests_made.note_command(number)
+            with requests_made.noted_command(number, "some command"):
+                pass
         for number, command in commands:
             for act in ("exec_create", "exec_start"):
                 actor = {"ID": NODE, "Attributes": {"execID": number}}
@@ -199,6 +218,18 @@ def test_commands_of_the_lab_from_another_process_are_expected(commands_told, co
 def test_other_commands_are_told_also_if_they_resemble_those(commands_told, command):
     """`lab exec` runs any command, and what it does is not known."""
     assert len(commands_told(("a1", command))) == 1
+
+
+def test_a_container_that_others_start_in_a_nodes_network_is_told(engine, monkeypatch):
+    """It may have the power to change the rules on packets there, which the node has not."""
+    events = EngineEvents("lab-x", {NODE: "node1"}, set())
+    modes = {"f00d": f"container:{NODE}", "beef": "bridge"}
+    engine.api = SimpleNamespace(inspect_container=lambda one: {"HostConfig": {"NetworkMode": modes[one]}})
+    for container in modes:
+        for act in ("create", "start"):
+            engine.told.put({"Type": "container", "Action": act, "Actor": {"ID": container, "Attributes": {}}})
+    events.close()
+    assert [str(event) for event in events.by_others()] == ["a container in the network of node1: start"]
 
 
 def test_files_that_others_put_into_a_container_are_told(heard):

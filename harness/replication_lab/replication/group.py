@@ -15,7 +15,7 @@ from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import members
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import NodeState
-from replication_lab.world import clock
+from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -208,7 +208,7 @@ class Group(Nodes):
         if done.old == name:
             return done
         uuid = self.server(name).value("SELECT @@server_uuid")
-        with suppress(OutcomeUnknown):
+        with suppress(OutcomeUnknown), requests_made.noted("primary", name):
             # The group's state, not the answer, says whether it was done.
             self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self._serves_as_primary(name), f"{name} to be primary")

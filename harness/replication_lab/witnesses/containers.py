@@ -5,6 +5,7 @@ from typing import Any
 
 from replication_lab.model.core.observation import Happened, Observation
 from replication_lab.probes.node_resources import LOOKS
+from replication_lab.witnesses import packet_rules, replicated_disk
 from replication_lab.world import clock
 from replication_lab.world.docker.engine_events import EngineEvent, EngineEvents
 from replication_lab.world.docker.lab import Lab
@@ -30,6 +31,9 @@ READS = (
     "printenv ",
     "cat ",
     "silence",
+    # What witnesses run.
+    " ".join(packet_rules.COMMAND),
+    " ".join(replicated_disk.COMMAND),
 )
 EXPECTED = (
     # It shows netem's effects; another call at the end of the same script changes them.

@@ -16,7 +16,7 @@ CROSSES = "replicas read from their source across their links"
 SENDS = "Binlog Dump"
 
 
-def paths(lab: Lab) -> Sampled:
+def paths(lab: Lab) -> Sampled[Server]:
     """Return the witness of all links of a lab across which a replica reads its source's log.
 
     The nodes of a cluster do not; a node that rejoins a group reads one, and its sidecar hides where it comes from.

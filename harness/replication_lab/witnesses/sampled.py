@@ -1,26 +1,51 @@
-"""A witness by many readings: for what no log and no counter tells."""
+"""A witness by many readings: for what no log and no counter tells, or for a log that a node keeps for whoever asks."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Happened, Observation
-from replication_lab.world import clock
+from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
 EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
-# Returns what is not as it should be now, in words, as a server tells; LabError of a server that does not answer.
-Reading = Callable[[Server], list[str]]
+# What is asked at a node: a server, or a command that runs there.
+Asked = TypeVar("Asked")
+# Returns what is not as it should be now, in words; LabError of a node that does not answer.
+Reading = Callable[[Asked], Sequence[str]]
 
 
-class Sampled:
+class Following(str):
+    """What may follow from a change that the lab itself made to a link, a node or a disk; it is contrary before one."""
+
+    __slots__ = ()
+
+
+def server_of(lab: Lab, node: str) -> Server:
+    """Return a connection of its own to a node's server."""
+    return lab.node(node).server().answering_within(ANSWER_SECONDS)
+
+
+class Sampled(Generic[Asked]):
     """Reads again and again from its making on, each node in a thread of its own."""
 
-    def __init__(self, obligation: str, lab: Lab, readings: Mapping[str, Reading]) -> None:
-        """Begin to read; `readings` are by node."""
+    def __init__(
+        self,
+        obligation: str,
+        lab: Lab,
+        readings: Mapping[str, Reading[Asked]],
+        reach: Callable[[Lab, str], Asked] = server_of,  # type: ignore[assignment]  # of readings of servers
+        answers: Callable[[Lab, str], bool] = lambda *_: False,
+    ) -> None:
+        """Begin to read; `readings` are by node.
+
+        `reach` returns what a node's reading asks. Where `answers` says that a node should answer and it does not, it
+        is not observed.
+        """
         # A query to a frozen node locks its connection.
-        self.obligation, self._lab = obligation, lab.another()
+        self.obligation, self._lab, self._reach, self._answers = obligation, lab.another(), reach, answers
         self._contrary: list[tuple[float, str]] = []
         self._gap_s, self._stop, self._began = 0.0, threading.Event(), clock.timer()
         # When each node answered last; None of one that does not answer.
@@ -32,17 +57,19 @@ class Sampled:
         for thread in self._threads:
             thread.start()
 
-    def _read(self, node: str, reading: Reading) -> None:
-        server: Server | None = None
+    def _read(self, node: str, reading: Reading[Asked]) -> None:
+        asked: Asked | None = None
         while not self._stop.is_set():
             try:
-                server = server or self._lab.node(node).server().answering_within(ANSWER_SECONDS)
-                wrong, now = reading(server), clock.timer()
+                asked = asked or self._reach(self._lab, node)
+                wrong, now = reading(asked), clock.timer()
             except LabError:
                 # A node that a fault ended or froze does nothing that would have to be seen. It may return by another
                 # port.
                 self._lab.refresh()
-                self._last[node] = server = None
+                asked = None
+                if not self._answers(self._lab, node):
+                    self._last[node] = None
             else:
                 self._gap_s = max(self._gap_s, now - (self._last[node] or now))
                 self._contrary += [(now, each) for each in wrong]
@@ -54,15 +81,25 @@ class Sampled:
         # A thread that ended by an error leaves a gap until now.
         now = clock.timer()
         gaps = [now - last for last in self._last.values() if last is not None]
+        disturbed = _disturbed_since(zero)
         return Observation(
             self.obligation,
             begin=round(self._began - zero, 3),
             end=round(now - zero, 3),
             gap_s=round(max([self._gap_s, *gaps]), 3),
-            contrary=[Happened(round(at - zero, 3), what) for at, what in sorted(self._contrary)],
+            contrary=[
+                Happened(round(at - zero, 3), str(what))
+                for at, what in sorted(self._contrary, key=lambda one: one[0])
+                if not isinstance(what, Following) or zero <= at < disturbed
+            ],
         )
 
     def close(self) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join(ANSWER_SECONDS)
+
+
+def _disturbed_since(zero: float) -> float:
+    """Return when this process first changed a link, a node or a disk after `zero`; infinite if it did not."""
+    return min((one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf"))

@@ -11,7 +11,7 @@ from replication_lab.world.mysql.server import Server
 KEPT = "the servers kept each variable that the lab set"
 
 
-def variables(lab: Lab) -> Sampled:
+def variables(lab: Lab) -> Sampled[Server]:
     """Return the witness of all servers of a lab; one without a variable of the lab is not connected to."""
     return Sampled(KEPT, lab, dict.fromkeys((node.name for node in lab.topology.nodes), changed_by_others))
 

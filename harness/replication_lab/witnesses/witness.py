@@ -10,7 +10,10 @@ from replication_lab.model.core.observation import Observation
 from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.disks import DiskWitness
 from replication_lab.witnesses.links import LinkWitness
+from replication_lab.witnesses.members import STAYED, members
+from replication_lab.witnesses.packet_rules import KEPT_RULES, packet_rules
 from replication_lab.witnesses.paths import CROSSES, paths
+from replication_lab.witnesses.replicated_disk import UNCHANGED, replicated_disks
 from replication_lab.witnesses.variables import KEPT, variables
 from replication_lab.world.docker.lab import Lab
 
@@ -20,6 +23,9 @@ ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     LinkWitness.obligation: LinkWitness,
     CROSSES: paths,
     KEPT: variables,
+    STAYED: members,
+    UNCHANGED: replicated_disks,
+    KEPT_RULES: packet_rules,
     DiskWitness.obligation: DiskWitness,
 }
 OBLIGATIONS = list(ALWAYS)

@@ -1,6 +1,7 @@
 """The requests of this process that change containers and links, and when: everything else was done by others."""
 
 import os
+import re
 import secrets
 import threading
 from collections import deque
@@ -16,20 +17,38 @@ SENDER = f"replication-lab/{os.getpid()}-{secrets.token_hex(4)}"
 REMEMBERED = 10_000
 # By how much an event may come after the answer to the request that caused it.
 LATE_SECONDS = 2.0
+# A command in a container; `what` is its text.
+COMMAND = "command"
+# The commands that change what is replicated, or where packets go; and other requests that change neither.
+CHANGES = re.compile(
+    r"spindle (?!stats|settings)|guest resource (?!status|states|settings)|guest cluster (standby|online)|guest crm_|"
+    r"(guest )?bash -c (?!.*\nshow$)",
+    re.DOTALL,
+)
+QUIET = {"archive", "post", "put"}
 
 
 @dataclass
 class OwnRequest:
-    """A request that changes `what`, between two moments of the clock's timer; `ended` is infinite until it ends."""
+    """A request that changes `what`, between two moments of the clock's timer; `ended` is infinite until it ends.
+
+    `caused` are the acts of the engine that were found to come from it, each by the engine's own time of it.
+    """
 
     kind: str
     what: str
     began: float
     ended: float = field(default=float("inf"))
+    caused: dict[str, int] = field(default_factory=dict)
 
     def may_cause(self, at: float) -> bool:
         """Return whether something that was seen at a moment may come from it."""
         return self.began <= at <= self.ended + LATE_SECONDS
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether it changes a link, a node, a disk or a role, so that replication may change its state."""
+        return bool(CHANGES.match(self.what)) if self.kind == COMMAND else self.kind not in QUIET
 
     def overlaps(self, begin: float, end: float) -> bool:
         return self.began <= end and begin <= self.ended
@@ -53,10 +72,13 @@ def noted(kind: str, what: str) -> Iterator[None]:
         request.ended = clock.timer()
 
 
-def note_command(number: str) -> None:
-    """Remember that this process runs a command in a container, by the ID that the engine gave it."""
+@contextmanager
+def noted_command(number: str, text: str) -> Iterator[None]:
+    """Remember the block as a command that this process runs in a container, by the ID that the engine gave it."""
     with _lock:
         _commands.append(number)
+    with noted(COMMAND, text):
+        yield
 
 
 def commands() -> set[str]:

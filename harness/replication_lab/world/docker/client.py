@@ -94,14 +94,13 @@ class WholeOutput(Container):
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
-        requests_made.note_command(made)
-        if detach:
-            return CommandEnd(0, api.exec_start(made, detach=True))
-        # A command may take as long as it needs.
-        answer = api.post(
-            f"{api.base_url}/v{api.api_version}/exec/{made}/start", json={"Detach": False, "Tty": False}, timeout=None
-        )
-        frames = list(_frames(_content(answer)))
+        with requests_made.noted_command(made, cmd if isinstance(cmd, str) else " ".join(cmd)):
+            if detach:
+                return CommandEnd(0, api.exec_start(made, detach=True))
+            # A command may take as long as it needs.
+            address = f"{api.base_url}/v{api.api_version}/exec/{made}/start"
+            answer = api.post(address, json={"Detach": False, "Tty": False}, timeout=None)
+            frames = list(_frames(_content(answer)))
         code = api.exec_inspect(made)["ExitCode"]
         if code is None:
             raise EngineGone(CUT_OFF)

@@ -33,6 +33,8 @@ CAUSES: dict[str, Set[str]] = {
 RUN = "exec_start: "
 COMMAND = "command"
 REPORTED = {COMMAND, *(act for acts in CAUSES.values() for act in acts)}
+# A new container, and how its settings name the one whose network it shares.
+CREATED, SHARES = "create", "container:"
 # A process that ends by itself is what a server did, and no interference.
 ENDED = "die"
 # How much of a command is told.
@@ -47,10 +49,12 @@ FOLLOWS_SECONDS = 5.0
 class EngineEvent:
     """An act of the engine on a container of a service, at a moment of the clock's timer.
 
-    `command` and `number` are those of a command that was started in it.
+    `time` is the engine's own, and tells one act from another. `command` and `number` are those of a command that was
+    started in the container.
     """
 
     at: float
+    time: int
     act: str
     container: str
     service: str
@@ -88,27 +92,33 @@ class EngineEvents:
         if about.get(labels.PROJECT) == self._project and labels.SERVICE in about:
             self._services.setdefault(container, about[labels.SERVICE])
         act = event.get("Action", "")
+        if act == CREATED and container not in self._services and (whose := self._whose_network(container)):
+            self._services[container] = f"a container in the network of {whose}"
         command = act.removeprefix(RUN) if act.startswith(RUN) else ""
         act = COMMAND if command else act
         if container in self._services and act in (*REPORTED, ENDED):
             number = about.get("execID", "")
-            heard = EngineEvent(clock.timer(), act, container, self._services[container], command, number)
+            time = event.get("timeNano", len(self._heard))
+            heard = EngineEvent(clock.timer(), time, act, container, self._services[container], command, number)
             self._heard.append(heard)
+
+    def _whose_network(self, container: str) -> str:
+        """Return the service whose network a new container shares: it may change what happens to packets there."""
+        with suppress(DockerException, LabError, OSError, AttributeError, KeyError):
+            mode = docker_engine.client().api.inspect_container(container)["HostConfig"]["NetworkMode"]
+            return self._services.get(mode.removeprefix(SHARES), "") if mode.startswith(SHARES) else ""
+        return ""
 
     def by_others(self) -> list[EngineEvent]:
         """Return the acts that no request of this process caused, nor the engine by itself, in their order."""
-        requests, explained, others = requests_made.made(), set[tuple[int, str]](), list[EngineEvent]()
-        commands = requests_made.commands()
+        requests, commands, others = requests_made.made(), requests_made.commands(), list[EngineEvent]()
         for event in list(self._heard):
             if event.act == ENDED or event.number in commands:
                 continue
-            cause = next(
-                (n for n, one in enumerate(requests) if _may_cause(one, event) and (n, event.act) not in explained),
-                None,
-            )
-            if cause is not None and not (event.act == "kill" and requests[cause].kind != "kill"):
-                # One request has each effect once, but a stop may send two signals.
-                explained.add((cause, event.act))
+            cause = next((one for one in requests if _may_cause(one, event)), None)
+            if cause is not None and not (event.act == "kill" and cause.kind != "kill"):
+                # One request has each effect once, also for a later subscription; but a stop may send two signals.
+                cause.caused[event.act] = event.time
             if cause is None and not self._is_natural(event):
                 others.append(event)
         return others
@@ -142,4 +152,5 @@ class EngineEvents:
 def _may_cause(made: requests_made.OwnRequest, event: EngineEvent) -> bool:
     # A request to a network names the container in its body.
     concerned = made.kind in FOLLOWS or event.container.startswith(made.what)
-    return concerned and event.act in CAUSES.get(made.kind, ()) and made.may_cause(event.at)
+    is_effect = concerned and event.act in CAUSES.get(made.kind, ()) and made.may_cause(event.at)
+    return is_effect and made.caused.get(event.act, event.time) == event.time

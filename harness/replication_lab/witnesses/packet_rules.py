@@ -1,0 +1,45 @@
+"""Did the rules on packets change only by what the lab did? The kernel tells each change of a network's rules.
+
+They are observed where the lab has rules: at a cluster's nodes, at virtual machines, and at links that lose packets. A
+node's own container may not change rules, and a container that others start in its network is seen by its start.
+"""
+
+from replication_lab.witnesses.sampled import Sampled
+from replication_lab.witnesses.told import TELLS, Changes, told_by
+from replication_lab.world.docker import images
+from replication_lab.world.docker.conversation import Conversation
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.requests_made import COMMAND as RUN
+from replication_lab.world.requests_made import OwnRequest
+
+KEPT_RULES = "no other program changed the rules on packets of the lab's networks"
+COMMAND = ["bash", "-c", TELLS, "tells", "xtables-monitor", "--event"]
+POWER = "NET_ADMIN"
+
+
+def packet_rules(lab: Lab) -> Sampled[Conversation]:
+    """Return the witness of all networks of a lab in which a container of the lab may change rules."""
+    able = [
+        service
+        for service, each in lab.containers.items()
+        if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
+        and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
+    ]
+    return told_by(KEPT_RULES, lab, {each: Changes(_Rules(each), _may_change) for each in able}, lambda _: COMMAND)
+
+
+def _may_change(made: OwnRequest) -> bool:
+    """Return whether a request runs a script in a network, or starts a container, which makes its own rules."""
+    return made.kind in ("start", "restart") or (made.kind == RUN and "bash -c " in made.what)
+
+
+class _Rules:
+    """The rules of one network."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Return each change but the number of its generation, which follows it."""
+        told = [line.strip().removeprefix("EVENT: ") for line in lines if line.strip().startswith("EVENT: ")]
+        return [f"{self._service}: {each}" for each in told]

@@ -1,0 +1,65 @@
+"""Did a replicated disk change its state only by what the lab did? DRBD tells each change as it happens."""
+
+import re
+from dataclasses import dataclass, field
+
+from replication_lab.witnesses.sampled import Following, Sampled
+from replication_lab.witnesses.told import TELLS, Changes, told_by
+from replication_lab.world.docker.conversation import Conversation
+from replication_lab.world.docker.lab import Lab
+
+UNCHANGED = "no replicated disk changed its connection, a role or a disk's state, but by what the lab did"
+# A machine that boots has no resource yet, nor has it the program's kernel module.
+COMMAND = ["guest", "--connected", "bash", "-c", TELLS, "tells", "drbdsetup", "events2", "lab"]
+# "change device name:lab volume:0 minor:0 disk:UpToDate"
+LINE = re.compile(r"^(exists|create|change|destroy) ([a-z-]+) (.*)$")
+STATES = ("role", "connection", "disk", "peer-disk", "replication")
+GONE = "gone"
+# What DRBD does only when it is told to; it changes its other states by itself, as when a peer is lost.
+COMMANDED = {
+    GONE,
+    *("Attaching", "Detaching", "Disconnecting"),
+    *("VerifyS", "VerifyT", "StartingSyncS", "StartingSyncT"),
+}
+ROLE = ("resource", "role")
+
+
+def replicated_disks(lab: Lab) -> Sampled[Conversation]:
+    """Return the witness of the machines of a replicated disk; in other labs there is nothing to read."""
+    topology = lab.topology
+    nodes = [node.name for node in topology.nodes] if topology.replication == "drbd" else []
+    readings = {
+        node: Changes(ResourceStates(node, bool(topology.manager)).changes, lambda one: one.disturbs) for node in nodes
+    }
+    return told_by(UNCHANGED, lab, readings, lambda _: COMMAND)
+
+
+@dataclass
+class ResourceStates:
+    """The states of a machine's resource as DRBD told them last; a manager changes them by itself after a fault."""
+
+    node: str
+    managed: bool
+    _states: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def changes(self, lines: list[str]) -> list[str]:
+        return [each for line in lines for each in self._changes(line)]
+
+    def _changes(self, line: str) -> list[str]:
+        found = LINE.match(line)
+        if not found:
+            return []
+        values = dict(word.split(":", 1) for word in found[3].split() if ":" in word)
+        told = {(found[2], name): values[name] for name in STATES if name in values}
+        if found[1] == "destroy":
+            told = {key: GONE for key in self._states if key[0] == found[2]}
+        before, self._states = self._states, {**self._states, **told}
+        changed = {key: value for key, value in told.items() if before.get(key, value) != value}
+        return [self._words(key, before[key], value) for key, value in changed.items()]
+
+    def _words(self, key: tuple[str, str], before: str, now: str) -> str:
+        thing, name = key
+        peers = "peer's " if (thing, name) == ("connection", "role") else ""
+        told = f"{peers}{name} was {now} on {self.node}, after {before}"
+        commanded = (key == ROLE or now in COMMANDED) and not self.managed
+        return told if commanded else Following(told)

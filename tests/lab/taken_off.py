@@ -1,0 +1,195 @@
+"""A fault that another program takes off for a moment and puts on again, each kind by what a person would type."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
+
+import requests
+
+HIDDEN = "/tmp/hidden"
+
+
+def docker(*command):
+    return subprocess.run(["docker", *command], check=True, capture_output=True, text=True).stdout
+
+
+def ids(lab, services):
+    return [str(lab.service(each).container.id) for each in services]
+
+
+def run(lab, services, *command):
+    return [docker("exec", each, *command) for each in ids(lab, services)]
+
+
+@contextmanager
+def alive(lab, spec):
+    docker("start", *ids(lab, spec.targets))
+    yield
+    docker("kill", *ids(lab, spec.targets))
+
+
+@contextmanager
+def thawed(lab, spec):
+    docker("unpause", *ids(lab, spec.targets))
+    yield
+    docker("pause", *ids(lab, spec.targets))
+
+
+@contextmanager
+def frozen(lab, spec):
+    """Freeze nodes that were restarted and serve: there is nothing to take off."""
+    docker("pause", *ids(lab, spec.targets))
+    yield
+    docker("unpause", *ids(lab, spec.targets))
+
+
+@contextmanager
+def powered(lab, spec):
+    disks = [f"{node}-disk1" for node in spec.targets]
+    docker("start", *ids(lab, [*disks, *spec.targets]))
+    yield
+    docker("kill", *ids(lab, [*spec.targets, *disks]))
+
+
+@contextmanager
+def whole(lab, spec):
+    """Switch on each link that is cut, or all of them where a fault switches them on and off by itself."""
+    proxies = _proxies(lab)
+    off = [path for path, proxy in proxies.items() if not proxy["enabled"]] or list(proxies)
+    for path in off:
+        _ask("POST", path, {"enabled": True})
+    yield
+    if spec.fault != "flap":
+        for path in off:
+            _ask("POST", path, {"enabled": False})
+
+
+@contextmanager
+def clear(lab, _spec):
+    proxies = {path: proxy["toxics"] for path, proxy in _proxies(lab).items()}
+    for path, toxics in proxies.items():
+        for toxic in toxics:
+            _ask("DELETE", f"{path}/toxics/{toxic['name']}")
+    yield
+    for path, toxics in proxies.items():
+        for toxic in toxics:
+            _ask("POST", f"{path}/toxics", toxic)
+
+
+@contextmanager
+def lossless(lab, _spec):
+    tables = ("raw", "mangle")
+    helper = [name for name in lab.containers if name.startswith("toxiproxy") and name != "toxiproxy"]
+    for table in tables:
+        run(lab, helper, "bash", "-c", f"iptables-save -t {table} >{HIDDEN}-{table}; iptables -t {table} -F")
+    yield
+    for table in tables:
+        run(lab, helper, "bash", "-c", f"iptables-restore <{HIDDEN}-{table}")
+
+
+def _proxies(lab):
+    found = {}
+    for link in lab.topology.links:
+        address = lab.link(link.name).toxiproxy.address
+        for name, proxy in requests.get(f"http://{address}/proxies", timeout=5).json().items():
+            found[f"http://{address}/proxies/{name}"] = proxy
+    return found
+
+
+def _ask(method, path, body=None):
+    requests.request(method, path, json=body, timeout=5).raise_for_status()
+
+
+@contextmanager
+def on_time(lab, spec):
+    run(lab, spec.targets, "sh", "-c", "echo +0 >/run/mysqld/clock")
+    yield
+    run(lab, spec.targets, "sh", "-c", f"echo {spec.settings['skew']:+d} >/run/mysqld/clock")
+
+
+@contextmanager
+def unlimited_cpu(lab, spec):
+    had = _limits(lab, spec, "CpuQuota")
+    docker("update", "--cpu-quota", "-1", *had)
+    yield
+    for container, quota in had.items():
+        docker("update", "--cpu-quota", quota, container)
+
+
+@contextmanager
+def unlimited_memory(lab, spec):
+    had = _limits(lab, spec, "Memory")
+    docker("update", "--memory", "4g", "--memory-swap", "8g", *had)
+    yield
+    for container, limit in had.items():
+        docker("update", "--memory", limit, "--memory-swap", "8g", container)
+
+
+def _limits(lab, spec, name):
+    return {
+        each: docker("inspect", "--format", f"{{{{.HostConfig.{name}}}}}", each).strip()
+        for each in ids(lab, spec.targets)
+    }
+
+
+def _disks(lab, spec):
+    return [name for node in spec.targets for name in lab.containers if name.startswith(f"{node}-disk")]
+
+
+@contextmanager
+def repaired(lab, spec):
+    run(lab, _disks(lab, spec), "spindle", "heal")
+    yield
+    run(lab, _disks(lab, spec), "spindle", "fail")
+
+
+@contextmanager
+def quick(lab, spec):
+    run(lab, _disks(lab, spec), "spindle", "set", "write_iops=0")
+    yield
+    run(lab, _disks(lab, spec), "spindle", "set", "write_iops=20")
+
+
+@contextmanager
+def roomy(lab, spec):
+    file, hidden = "/var/lib/mysql/.full", "/var/lib/mysql/.hidden"
+    run(lab, spec.targets, "sh", "-c", f"echo >{hidden} || mv {file} {hidden}")
+    yield
+    run(lab, spec.targets, "sh", "-c", f"mv {hidden} {file}")
+
+
+@contextmanager
+def one_primary(lab, spec):
+    run(lab, spec.targets, "guest", "resource", "demote")
+    yield
+    run(lab, spec.targets, "guest", "resource", "promote")
+
+
+class Sabotage(NamedTuple):
+    """How a kind of fault is taken off within a block, and what the cause of the verdict must name."""
+
+    within: Callable[..., AbstractContextManager[Iterator[None]]]
+    cause: str
+
+
+# By the fault's name; `packets` is a toxic that the kernel makes.
+TAKEN_OFF = {
+    "kill": Sabotage(alive, ": start"),
+    "stop": Sabotage(alive, ": start"),
+    "restart": Sabotage(frozen, ": pause"),
+    "pause": Sabotage(thawed, ": unpause"),
+    "power-cut": Sabotage(powered, ": start"),
+    "cut": Sabotage(whole, " sent POST /proxies/"),
+    "flap": Sabotage(whole, " sent POST /proxies/"),
+    "toxic": Sabotage(clear, " sent DELETE /proxies/"),
+    "packets": Sabotage(lossless, "iptables"),
+    "clock": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
+    "cpu": Sabotage(unlimited_cpu, ": update"),
+    "memory": Sabotage(unlimited_memory, ": update"),
+    "disk-fail": Sabotage(repaired, " for heal"),
+    "disk-slow": Sabotage(quick, " for set write_iops=0"),
+    "disk-full": Sabotage(roomy, ": command 'sh -c "),
+    "drbd-disk-fail": Sabotage(repaired, " for heal"),
+    "drbd-split-brain": Sabotage(one_primary, "role was Secondary on "),
+}
