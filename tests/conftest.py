@@ -29,6 +29,7 @@ OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "net
 # tests of the cluster, which are one process's.
 LONGEST = (
     "galera_drills",
+    "soak",
     "drills",
     "drbd",
     "ha",

@@ -34,6 +34,7 @@ from replication_lab.report import (
     summarise_drills,
 )
 from replication_lab.runner import asked_drills, drill_set
+from replication_lab.runner import soak as soaks
 from replication_lab.runner.application import Probe
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue, places
@@ -45,6 +46,8 @@ from replication_lab.world.journal import LATEST, Journal, names, read, record_f
 Found = TypeVar("Found", bound=Summary)
 Timelines = dict[str, Timeline]
 DIGEST = "digest.json"
+# The rounds of a soak, as `lab soak --schedule` reads them.
+SCHEDULE = "schedule.yaml"
 
 
 class _Verdict(msgspec.Struct):
@@ -117,6 +120,24 @@ def drill(
     return _reported(
         journal,
         lambda: drill_set.run(asked, drills, seed, journal=journal, tell=tell, keep=keep),
+        lambda: _of_drills(journal.folder, journal.record),
+    )
+
+
+def soak(schedule: soaks.Schedule, engine: str, seconds: float, tell: Tell) -> tuple[Path, DrillsSummary]:
+    """Run the rounds of a soak and write their report; return the folder and the summary.
+
+    No round begins after these seconds, and none after one that failed.
+    """
+    drills = schedule.drills()
+    drill_set.make_ready(schedule.topology, engine, drills)
+    asked = drill_set.lab_request(schedule.topology, engine, drills)
+    journal = Journal(f"soak-{schedule.topology}")
+    write_whole(journal.folder / SCHEDULE, schedule.text())
+    goes_on = soaks.until_failure(journal, seconds)
+    return _reported(
+        journal,
+        lambda: drill_set.run(asked, drills, schedule.seed, journal=journal, tell=tell, goes_on=goes_on),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

@@ -16,10 +16,11 @@ COMMANDS = {
     "run": (["run", "semisync_wan"], "starts", 15),
     "ask": (["ask", "single", "--vary", "sync_binlog=0,1"], "starts", 15),
     "drill": (["drill", "single", "--fault", "kill", "--seconds", "1"], "starting", 5),
+    "soak": (["soak", "--topology", "single", "--minutes", "1"], "starting", 15),
     "live": (["live", "single", "--no-open", "--lab"], "starting", 15),
 }
 # Results until then are judged, and UNKNOWN: the status of a verdict.
-RECORDED = {"run", "ask", "drill"}
+RECORDED = {"run", "ask", "drill", "soak"}
 ONCE = [("drill", signal.SIGHUP, 0), ("live", signal.SIGHUP, 0)]
 LATER = [(name, number, turn) for name in COMMANDS for number in (2, 15, 1) for turn in range(EACH)]
 

@@ -281,16 +281,18 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
 
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
 def test_an_old_source_that_starts_again_refuses_writes(pair):
-    """It is fenced without any other command: two sources would be a split brain."""
-    pair.node("source").kill()
-    clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
-    failover.failover(pair, "replica")
-    pair.node("source").start_again()
-    clock.wait_until(lambda: pair.node("source").answers(), "the old source")
+    """It is fenced without any other command: two sources would be a split brain. So is one that was promoted."""
+    for old, new in (("source", "replica"), ("replica", "source")):
+        pair.node(old).kill()
+        clock.wait_until(lambda old=old: pair.node(old).state()[0] == "exited", f"the end of {old}")
+        failover.failover(pair, new)
+        pair.node(old).start_again()
+        clock.wait_until(lambda old=old: pair.node(old).answers(), f"{old} to answer")
 
-    with pytest.raises(LabError, match="read-only"):
-        pair.node("source").server().as_application().execute("CREATE TABLE lab.refused (id INT)")
-    pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
+        with pytest.raises(LabError, match="read-only"):
+            pair.node(old).server().as_application().execute("CREATE TABLE lab.refused (id INT)")
+        pair.node(new).server().as_application().execute(f"CREATE TABLE lab.accepted_by_{new} (id INT)")
+        failover.rejoin(pair, old)
 
 
 @pytest.mark.long

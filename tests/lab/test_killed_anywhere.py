@@ -14,7 +14,7 @@ from tests.lab.conftest import things_of
 # The whole machine is compared before and after.
 pytestmark = pytest.mark.alone
 
-SEED, MOMENTS = 7, 25
+SEED, MOMENTS = 7, 30
 # A command, and how many seconds it takes at the least: what is struck later has ended by itself.
 COMMANDS = [
     (["up", "async", "--toxic", "source-replica=lan", "--lab"], 6),
@@ -22,6 +22,7 @@ COMMANDS = [
     (["drill", "single", "--fault", "kill", "--seconds", "1"], 12),
     (["down"], 2),
     (["run", "semisync_wan"], 15),
+    (["soak", "--topology", "single", "--minutes", "1"], 20),
 ]
 # `down` once: starts and runs are killed in test_bad_luck.py, and a start with disks in test_storage.py. Then each
 # command again and again, at other moments.
@@ -68,7 +69,7 @@ def bystander(new_lab):
 
 @pytest.mark.parametrize("number", [*ONCE, *LATER])
 def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command, command, number):
-    """25 moments of up (with disks, too), down, drill and run; the next command that starts any removes the rest."""
+    """30 moments of five commands (`up` with disks, too); the next command that starts any removes the rest."""
     words, seconds = moment(number)
     name = f"test-killed-{number}"
     if words == ["down"]:

@@ -45,6 +45,20 @@ def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
     assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
 
 
+def test_an_old_source_that_was_promoted_itself_starts_as_read_only_too(lab, refused):
+    """The options of its role, which override every file, say so; those of before are back if it stays the source."""
+    role = b"--read-only=0\n--loose-x=1\n"
+    lab.files["source", failover.ROLE] = role
+    lab.nodes["near"].stuck = LabError("its applier has stopped", "one that runs")
+    refused(failover.failover, lab, "near")
+    assert lab.files["source", failover.ROLE] == role
+
+    lab.nodes["near"].stuck = None
+    failover.failover(lab, "near")
+
+    assert lab.files["source", failover.ROLE] == b"--read-only=1\n--loose-x=1\n"
+
+
 @pytest.mark.parametrize(("waits", "on"), [(True, 1), (False, 0)])
 def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
     """A source without replicas would let each commit wait for the timeout."""

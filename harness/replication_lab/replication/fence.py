@@ -13,6 +13,8 @@ FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
 FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
 # Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
 ROLE = "/etc/mysql/role"
+# What the role of a promoted node says, and that of any other: an option of the command line overrides each file.
+WRITABLE, READ_ONLY = "--read-only=0", "--read-only=1"
 # `SET GLOBAL read_only` waits for commits. The server gives up after LOCK_SECONDS; if it is frozen or slow, the lab
 # does, ANSWER_SECONDS after it began to connect.
 LOCK_SECONDS, ANSWER_SECONDS = 1, 2
@@ -39,12 +41,14 @@ class Fence:
         timeout, or switching the wait off, would confirm commits that no replica has. KILL does not help either: on
         MySQL a session that waits for an acknowledgement continues to wait.
         """
-        for path in FENCES:
+        node = self.lab.node(self.node)
+        self._took_writes, role = self._starts_writable(), node.text_of(ROLE)
+        of_role = {ROLE: role.replace(WRITABLE, READ_ONLY).encode()} if role else {}
+        for path, content in {**dict.fromkeys(FENCES, FENCE), **of_role}.items():
             with suppress(LabError):
-                self._files[path] = self.lab.node(self.node).text_of(path).encode()
-                self.lab.node(self.node).put(path, FENCE)
-        self._took_writes = self._starts_writable()
-        status, _ = self.lab.node(self.node).state()
+                self._files[path] = node.text_of(path).encode()
+                node.put(path, content)
+        status, _ = node.state()
         if status not in ("running", "paused"):
             self.said = f"{self.node} does not run; it starts as read-only"
             return
@@ -58,7 +62,7 @@ class Fence:
     def _starts_writable(self) -> bool:
         """Return whether the server accepts writes when it starts; read from its files, because it may be frozen."""
         role = self.lab.node(self.node).text_of(ROLE)
-        return "--read-only=0" in role if role else self.lab.topology.node(self.node).role == "source"
+        return WRITABLE in role if role else self.lab.topology.node(self.node).role == "source"
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""

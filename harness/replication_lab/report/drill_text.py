@@ -7,6 +7,7 @@ import jinja2
 
 from replication_lab.model.drill.application import sentences
 from replication_lab.model.drill.history import Outcome
+from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.mysql_errors import meaning
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
@@ -15,7 +16,17 @@ from replication_lab.report.rows import DrillRow, DrillsSummary
 def text(summary: DrillsSummary) -> str:
     """Return the warnings, a paragraph a drill, and the outcome."""
     first = [f"{line}\n" for line in wording.warnings(summary)]
-    return "\n".join([*first, *map(paragraph, summary.drills), wording.overall(summary)])
+    return "\n".join([*first, *map(_shown, summary.drills), wording.overall(summary)])
+
+
+def _shown(drill: DrillRow) -> str:
+    """Return a drill's paragraph; of a soak's round a line, and the paragraph if a verdict is not the expected one."""
+    if not is_round(drill.name):
+        return paragraph(drill)
+    said = {0: "HOLDS", 1: "REFUTED"}.get(drill.exit_code, "UNKNOWN")
+    lost = f"{drill.figures['lost']} lost" if "lost" in drill.figures else "lost rows are not known"
+    line = f"{said:8} {drill.name}: {drill.about}; {_counts(drill.figures)}; {lost}"
+    return f"{line}\n{paragraph(drill)}" if drill.exit_code else line
 
 
 def paragraph(drill: DrillRow) -> str:

@@ -19,6 +19,7 @@ from replication_lab.model.drill import drill, drill_result, history
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
+from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
@@ -185,17 +186,25 @@ def toxics(drills: Iterable[Drill]) -> list[tuple[str, Toxic]]:
     ]
 
 
-def run(
-    asked: LabRequest, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, keep: bool = False
+def run(  # noqa: PLR0913 - what is run, where it is recorded, and when it ends
+    asked: LabRequest,
+    drills: Sequence[Drill],
+    seed: int,
+    *,
+    journal: Journal,
+    tell: Tell,
+    keep: bool = False,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Run drills one after another on dedicated labs, which are removed at the end in any case.
 
-    With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up.
+    With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up. It also
+    ends before the first drill for which `goes_on` returns False.
     """
     with journal.recording(opening(asked.topology.name, asked.engine, drills, seed)):
         with Labs(asked, tell, lambda lab: journal.write(_came_up(lab)), keep) as own:
             for each in drills:
-                if own.left_up:
+                if own.left_up or not goes_on():
                     break
                 own.do(DrillRequest(each, seed), ledger(journal.folder, each.name), journal.write)
         journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
@@ -298,11 +307,17 @@ def _came_up(lab: Lab) -> Event:
 
 
 def results(folder: Path, record: Record) -> list[Result]:
-    """Return the result of each drill of the run, from the record and the ledgers beside it."""
-    return [_result(folder, record, each) for each in record.drills.drills]
+    """Return the result of each drill of the run, from the record and the ledgers beside it.
+
+    The rounds of a soak that had not begun at its end are left out, but not all.
+    """
+    drills = record.drills.drills
+    begun = [each for each in drills if each.name in record.evidence or not is_round(each.name)]
+    return [result(folder, record, each) for each in begun or drills]
 
 
-def _result(folder: Path, record: Record, what: Drill) -> Result:
+def result(folder: Path, record: Record, what: Drill) -> Result:
+    """Return the result of one drill of the run."""
     evidence = record.evidence.get(what.name)
     if evidence is None:
         lacking = (

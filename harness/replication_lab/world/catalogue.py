@@ -152,6 +152,10 @@ def promises_file() -> Path:
     return PACKAGE / "drills" / "promises.yaml"
 
 
+def soak_file() -> Path:
+    return PACKAGE / "drills" / "soak.yaml"
+
+
 @cache
 def disks() -> dict[str, Disk]:
     return parse_disks((STORAGE / "disks.yaml").read_bytes())

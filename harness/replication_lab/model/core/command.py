@@ -3,7 +3,7 @@
 import re
 
 # Commands that usually start a lab.
-STARTING_LABS = ("up", "ask", "run", "drill")
+STARTING_LABS = ("up", "ask", "run", "drill", "soak")
 LAUNCHER = re.compile(r"(?<![\w./-])\./lab(?![\w./-])")
 
 
