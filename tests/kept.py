@@ -14,12 +14,15 @@ from tempfile import TemporaryDirectory
 import msgspec
 import yaml
 from replication_lab import runs
+from replication_lab.model.drill import checkers
+from replication_lab.model.drill import history as ledger
 from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
 from replication_lab.report.rows import CaseRow, DrillRow, FigureRow
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, journal
 from rich.console import Console
 
 from tests import drill_page
@@ -286,23 +289,25 @@ NAMES = {
 
 def topologies(name: str) -> str:
     """Return the table of a question that compared topologies and drilled each: what a commit costs, what is lost."""
-    summary = experiment(name)
+    summary, outages = experiment(name), _outages(name)
     cases = sorted(summary.cases, key=lambda case: -_figure(case, "throughput"))
 
     def rows() -> Iterator[tuple[str, ...]]:
         for case in cases:
             p50, p99, trip = (_figure(case, each) for each in ("latency_p50_ms", "latency_p99_ms", "rtt_p50_ms"))
-            lost, back = (_range(summary, case, each) for each in ("lost", "rto_s"))
+            found = next(each.lost for each in summary.drilled if each.case == case.name)
+            assert found
+            lost = _range(found.low, found.high, 0)
             yield (
                 NAMES[case.name.partition("=")[2]],
                 digits(_figure(case, "throughput")),
                 f"{digits(p50)} / {digits(p99)}",
                 f"{p50 / trip:.2f}",
                 f"**{lost}**" if lost != "0" else lost,
-                back,
+                _range(min(outages[case.name]), max(outages[case.name]), 1),
             )
 
-    head = ("transactions/s", "p50 / p99, ms", "round trips per transaction", "transactions lost", "s without service")
+    head = ("transactions/s", "p50 / p99, ms", "round trips per transaction", "transactions lost", "s of outage")
     return table(("topology", *head), rows())
 
 
@@ -312,10 +317,22 @@ def _figure(case: CaseRow, name: str) -> float:
     return value
 
 
-def _range(summary: ExperimentSummary, case: CaseRow, figure: str) -> str:
+def _outages(name: str) -> dict[str, list[float]]:
+    """Return the outage that clients saw in each drill of a question, by case: an older record's figures have none."""
+    found: dict[str, list[float]] = {}
+    with TemporaryDirectory() as folder:
+        run = golden.unpack(name, Path(folder))
+        for each in journal.read(run)[1].events:
+            if isinstance(each, Evidence):
+                attempts = ledger.parse((run / each.ledger).read_bytes().splitlines(keepends=True)).attempts
+                seconds = checkers.outage(attempts, each.windows[0][0], each.acted[0].broke)
+                found.setdefault(each.case, []).append(seconds or 0)
+    return found
+
+
+def _range(low: float, high: float, digits: int) -> str:
     """Return the least and the most of a figure over the drills of a case."""
-    found = next(getattr(each, figure) for each in summary.drilled if each.case == case.name)
-    least, most = (f"{each:.0f}" if figure == "lost" else f"{each:.1f}" for each in (found.low, found.high))
+    least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
     return least if least == most else f"{least} to {most}"
 
 

@@ -8,12 +8,14 @@ import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import nodes, sql_files, up
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import group as kind
 from replication_lab.witnesses.members import STAYED
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project
+from replication_lab.world.mysql.client import ApplicationClient
 
 from tests.lab.witnessed import proof_while
 
@@ -161,6 +163,26 @@ def test_nodes_that_start_without_a_majority_are_not_said_to_serve(group):
     wait_until(lambda: group.node("node1").answers() and kind.primary(group) == "node1", "node1 to go on", 120)
     sql_files.run_typed(group, "node1", unset, lambda _statement, _rows: None)
     wait_until_whole(group)
+
+
+@pytest.mark.long
+def test_a_commit_that_is_rolled_back_without_a_majority_is_unknown(group):
+    """The member's error comes after others may have got the transaction: 3100 or 3101."""
+    kind.Group(group).take_over("node1")
+    server = group.node("node1").server()
+    server.execute("SET GLOBAL group_replication_unreachable_majority_timeout = 2")
+    for link in group.topology.links:
+        if "node1" in (link.source, link.target):
+            group.link(link.name).cut()
+    client = ApplicationClient(server.as_application)
+
+    answer = client.transact(["INSERT INTO lab.crossed VALUES ()"])
+
+    client.close()
+    # Its restart takes the setting back, and lets it join again at once.
+    group.node("node1").kill()
+    assert answer.code in (3100, 3101), answer
+    assert answer.outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.long
