@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab import replication
-from replication_lab.experiments import drbd_protocols
+from replication_lab.experiments import load
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.world import catalogue, clock
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 # FaultSchedule shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
 ANSWERED_SECONDS, SILENT_SECONDS = 0.3, 0.5
 # Those of the experiment drbd_protocols.
-PLACES = tuple(drbd_protocols.PLACES.values())
+PLACES = tuple(dict.fromkeys(toxic.name for case in load("drbd_protocols").cases for toxic in case.toxics.values()))
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,6 @@ CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 WHOLE = {
     "cli/output.py": {"lag[0]", "lag[1]", "lag[2]"},
     "experiments/_far.py": {"milliseconds", "self.ms"},
-    "experiments/drbd_protocols.py": {"milliseconds"},
-    "experiments/semisync_wan.py": {"wan.ms", "least"},
     "faults/link_proof.py": {"toxic.rate_kbps"},
     "faults/cpu_limit.py": {"had", "self._quota_us", "quota"},
     "faults/toxic_rate.py": {"asked", "asked_for"},

@@ -231,8 +231,8 @@ def test_a_node_is_asked_so_seldom_that_its_answers_take_a_tenth_of_its_time(mon
 def states_of(looked, end):
     """Return the spans of the only node in the chart of states of a drill that took so long."""
     found = Timeline((0.0, end), 1.0, [], {}, looked)
-    (chart,) = timelines._states("d", DrillRow.of(judge(evidence(), HISTORY)), found)
-    return chart.strips[0].spans
+    *_, states = timelines.charts("d", DrillRow.of(judge(evidence(), HISTORY)), found)
+    return states.strips[0].spans
 
 
 def test_the_pause_of_a_node_that_is_asked_seldom_is_no_silence():

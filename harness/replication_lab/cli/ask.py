@@ -49,12 +49,6 @@ HIGHEST_SEED = 2_000_000
     metavar="TOPOLOGY[,TOPOLOGY…]",
     shell_complete=names.completed_by(catalogue.topologies),
 )
-@click.option(
-    "--topology",
-    "topologies",
-    metavar="TOPOLOGY[,TOPOLOGY…]",
-    shell_complete=names.completed_by(catalogue.topologies),
-)
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
 @of_cnf
@@ -87,7 +81,6 @@ HIGHEST_SEED = 2_000_000
 def ask(
     *,
     arguments: tuple[str, ...],
-    topologies: str | None,
     save: str | None,
     seed: int,
     noise: str,
@@ -95,8 +88,8 @@ def ask(
     json_: bool,
     **asked: Any,
 ) -> None:
-    _refuse_bad_options(seed, {**asked, "topology": topologies, "save": save})
-    question = _question(_topologies(arguments, topologies).split(","), asked)
+    _refuse_bad_options(seed, {**asked, "save": save})
+    question = _question(_topologies(arguments).split(","), asked)
     experiment = experiments.asked(question)
     question.refuse_a_single_case()
     if save:
@@ -107,9 +100,8 @@ def ask(
     sys.exit(summary.exit_code)
 
 
-def _topologies(arguments: tuple[str, ...], option: str | None) -> str:
-    """Return the text that names the topologies; LabError for none, for several texts, or for argument and option."""
-    given = [*arguments, *([] if option is None else [option])]
+def _topologies(given: tuple[str, ...]) -> str:
+    """Return the text that names the topologies; LabError for none, or for several texts."""
     if not given:
         raise LabError("no topology is named", "at least one, such as semisync", "./lab list topologies")
     if len(given) > 1:

@@ -1,38 +1,15 @@
-"""Commands of the previous release that have another name now: each says what to type instead.
-
-A name leaves this table one release after it was replaced.
-"""
+"""Commands of the previous release that have another name now (renamed.toml): each says what to type instead."""
 
 import sys
+import tomllib
+from pathlib import Path
 
 import click
 
 from replication_lab.cli.console import complain
 from replication_lab.model.core.errors import LabError
 
-# The words of the earlier command, without `lab`, and what does the same now; of a group, each of its commands.
-RENAMED = {
-    "show": "status --lab NAME",
-    "drbd status": "status",
-    "drbd promote": "failover NODE",
-    "drbd standby": "standby NODE",
-    "drbd online": "online NODE",
-    "drbd resolve": "rejoin NODE --discard-errant",
-    "drbd verify": "disk check NODE",
-    "ha status": "status",
-    "ha standby": "standby NODE",
-    "ha online": "online NODE",
-    "engines": "list engines",
-    "load": "sql NODE --file FILE",
-    "resume": "start NODE",
-    "migrate": "disk migrate NODE",
-    "top": "watch --format screen",
-    "metrics": "watch --format prometheus",
-    "judge": "report RUN --format text",
-    "open": "report RUN --open",
-    "baseline save": "report RUN --format baseline",
-    "baseline check": "compare FILE RUN",
-}
+RENAMED: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 STATUS = 2
 
 

@@ -23,12 +23,12 @@ from replication_lab.experiments.question.variables import server_settings
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.injected import injected
 from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.experiment.published import Data, Words, parse_data
-from replication_lab.model.experiment.stated_claims import stated
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.setting import CHOICES, CLIENTS, AskedSetting, setting
@@ -88,7 +88,9 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
 
     def made(wan: Far, **data: Data) -> Experiment[Lab]:
         parts: dict[str, Any] = {"words": words or {}, **common, **(at(wan) if at else {}), **data}
-        parts["claims"] = [*parts["claims"], *stated(beside.claims.items(), parts.pop("words"))]
+        known = parts.pop("words")
+        parts["cases"] = [*parts["cases"], *stated.cases(beside.cases, known)]
+        parts["claims"] = [*parts["claims"], *stated.claims(beside.claims, known)]
         if "arrange" in parts:
             parts["cases"] = [replace(case, toxics=case.toxics or _conditions(case, kind)) for case in parts["cases"]]
         else:
@@ -114,10 +116,10 @@ def _data_beside(file: Path) -> Data:
     return parse_data(data.read_bytes(), data.stem).citing(catalogue.sources()) if data.is_file() else Data()
 
 
-def _presets(stated: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
+def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
     """Yield the presets of a YAML file. Raise LabError for a key or a value that a preset cannot have."""
     known = {field.name for field in fields(Preset)} - {"name"}
-    for name, parts in stated.items():
+    for name, parts in beside.items():
         if unknown := sorted(parts.keys() - known):
             raise unknown_name(f"key of preset {name}", unknown[0], known)
         try:
@@ -168,6 +170,7 @@ def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:
     """Return the condition of each link. Raise LabError for a link or a condition that there is not."""
     if not case.links:
         return {}
+    topology = catalogue.topology(case.lab.topology) if case.lab else topology
     names = [link.name for link in topology.links]
     if not names:
         raise LabError(

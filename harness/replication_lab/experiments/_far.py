@@ -36,7 +36,7 @@ class Far:
     def words(self) -> Words:
         """What claims in a YAML file name."""
         least, most = self.ms - self.near_ms, self.ms + self.near_ms
-        far = {"far": self.name, "said": self.said, "ms": self.ms, "trip_ms": float(self.ms)}
+        far = {"far": self.name, "toxic": self.toxic.name, "said": self.said, "ms": self.ms, "trip_ms": float(self.ms)}
         return {**far, "near_ms": self.near_ms, "least_ms": least, "most_ms": most}
 
     def lasting(self, seconds: float) -> float:

@@ -23,17 +23,6 @@ NARROW = "slow-100mbit"
 WITHIN = 0.1
 
 
-def _case(name: str, about: str, connected: bool = True, toxic: str = "") -> Case:
-    return Case(name, about, {"connected": connected, "toxic": toxic}, frozenset({"drbd"}))
-
-
-CASES = (
-    _case("alone", "the peer is in standby (disconnected)", connected=False),
-    _case("connected", "connected, without a toxic on the link"),
-    _case("narrow", "connected at 100 Mbit/s", toxic=NARROW),
-)
-
-
 def workload(_case: Case, preset: Preset) -> BulkWrite:
     return BulkWrite(NODE, preset.sizes["mib"])
 
@@ -85,7 +74,6 @@ def link_rate() -> float:
 
 experiment(
     topology="drbd",
-    cases=CASES,
     compared=("direct_mb_per_second", "fsync_mb_per_second"),
     words={"rate": link_rate(), "least": (1 - WITHIN) * link_rate(), "most": (1 + WITHIN) * link_rate()},
     engines=("mariadb",),

@@ -1,6 +1,6 @@
 """What does a replicated block device under MySQL cost, and which settings avoid that cost?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -34,32 +34,10 @@ SERVER = {"innodb_flush_log_at_trx_commit": 1}
 MOUNT = "barrier=0"
 # Writes inodes and the journal, so that their extents are in DRBD's activity log.
 TOUCH = f"touch {DATA}/touched && sync && rm {DATA}/touched && sync"
-FLUSHING = {"disk": ("--disk-flushes=no",)}
-ACTIVITY_LOG = {"disk": ("--al-extents=257",)}
-NETWORK = {"net": ("--max-buffers=8000", "--max-epoch-size=8000", "--sndbuf-size=0")}
-# The published settings, all of them.
-TUNED = {
-    "disk": (*FLUSHING["disk"], *ACTIVITY_LOG["disk"], "--on-io-error=detach", "--resync-rate=10M"),
-    "net": NETWORK["net"],
-}
 # Defaults of those published settings that can change a load. Others are DRBD 8.4's defaults already (on-io-error
 # detach, sndbuf-size 0), or the resource's file sets one (resync-rate).
 DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", "max-epoch-size": "2048"}
 OF_CONNECTION = ("max-buffers", "max-epoch-size")
-
-
-def _case(name: str, about: str, options: Mapping[str, tuple[str, ...]] | None = None, connected: bool = True) -> Case:
-    return Case(name, about, {"options": options or {}, "connected": connected}, frozenset({"drbd"}))
-
-
-CASES = (
-    _case("alone", "the peer is in standby (disconnected)", connected=False),
-    _case("connected", "connected, defaults"),
-    _case("tuned", "connected, tuned as published", TUNED),
-    _case("flushing", "connected, defaults except disk-flushes no", FLUSHING),
-    _case("network", "connected, defaults except the network settings", NETWORK),
-    _case("activity-log", "connected, defaults except al-extents 257", ACTIVITY_LOG),
-)
 
 
 def workload(_case: Case, preset: Preset) -> SysbenchOltp:
@@ -237,7 +215,6 @@ def kept() -> float:
 
 experiment(
     topology="drbd",
-    cases=CASES,
     words={"kept": kept(), "gained": 1 / kept()},
     engines=("mariadb",),
     load=workload,

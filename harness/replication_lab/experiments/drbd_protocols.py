@@ -9,33 +9,17 @@ from replication_lab.faults import disk_limits
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
-from replication_lab.model.question.case_state import CaseState
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 NODE, LINK = "node1", "node1-node2"
-WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
-PLACES = {0: "lan", 1: "campus-1ms", 10: "metro-10ms", 85: "wan-85ms"}
 # The topology's own disk: small costs, so that the link makes the difference.
 DISK = "ssd"
 # A commit is one write of the redo log; there is no binary log.
 SERVER = {"innodb_flush_log_at_trx_commit": 1}
 MOUNT = "barrier=0"
-
-
-def _case(protocol: str, milliseconds: int) -> Case:
-    return Case(
-        f"{protocol.lower()}-{milliseconds}",
-        f"protocol {protocol}, {milliseconds} ms",
-        needs=frozenset({"drbd"}),
-        toxics={LINK: catalogue.toxic(PLACES[milliseconds])},
-        state=CaseState(protocol=protocol),
-    )
-
-
-CASES = tuple(_case(protocol, milliseconds) for protocol in WAITS_FOR for milliseconds in PLACES)
 
 
 def workload(_case: Case, preset: Preset) -> Inserts:
@@ -71,7 +55,6 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
 
 experiment(
     topology="drbd",
-    cases=CASES,
     engines=("mariadb",),
     load=workload,
     prepare=prepare,

@@ -15,7 +15,6 @@ from replication_lab.experiments._galera_cases import (
     THREE,
     TWO,
     System,
-    cases,
     words,
 )
 from replication_lab.faults.cpu_limit import CpuSqueeze
@@ -190,7 +189,14 @@ def _presets(wan: Far) -> tuple[Preset, ...]:
     least = _short(wan) | {"far_seconds": wan.lasting(1.5)}
     large = {"rows": 100_000, "seconds": 0, "most_seconds": wan.lasting(60)}
     large |= {"far_seconds": wan.lasting(30), "hot_seconds": wan.lasting(30)}
-    of_three = tuple(case.name for case in cases(wan) if case.settings["system"] in THREE)
+    of_three = (
+        *(name for at in (LAN, wan.name) for name in _of_systems(THREE, at, CLIENTS)),
+        *(f"galera-windows-{wan.name}-{n}" for n in (128, 256)),
+        *(f"galera-{at}-64-on-{n}" for at in (LAN, wan.name) for n in (2, 3)),
+        *("hot-galera-1", "hot-galera-2", "hot-galera-3", "hot-after-sync", "hot-after-commit"),
+        *(f"{load}-{at}" for load in ("counters", "bank") for at in (LAN, wan.name)),
+        *("slow-galera", "slow-after-commit"),
+    )
     return (
         Preset("least", max_rounds=16, sizes=least, cases=_least(wan)),
         Preset("brief", max_rounds=16, sizes=least, cases=_brief(wan)),
@@ -212,7 +218,6 @@ def _curves(wan: Far, title: str, name: str) -> Curves:
 
 def _at(wan: Far) -> dict[str, Any]:
     return {
-        "cases": cases(wan),
         "words": words(wan),
         "presets": _presets(wan),
         "curves": (

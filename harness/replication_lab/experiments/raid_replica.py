@@ -8,8 +8,6 @@ from replication_lab.workloads.catch_up import Race
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world.docker.lab import Lab
 
-CASES = (Case("one", "one applier, one database, relaxed flushing", {}, frozenset({"gtid"})),)
-
 
 def workload(_case: Case, preset: Preset) -> Race:
     """Return a race in which all replicas catch up at the same time; a steady load follows."""
@@ -26,7 +24,6 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 experiment(
     topology="raid",
-    cases=CASES,
     compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
     engines=("mariadb", "mysql-8.0"),
     load=workload,

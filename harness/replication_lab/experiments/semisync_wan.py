@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from replication_lab import replication
@@ -11,60 +10,17 @@ from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.model.question.case_state import CaseState
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
-from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
 LINK = "source-replica"
-CLIENTS = (1, 4, 16, 64)
 # The published my.cnf, without obsolete values and those of every lab; 5.5 did not sync its binary log.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 # The published client's own time for an insert: 9.37 s for 10 000 of them, of which the server took 0.18 ms each.
 # Without this pause a current server, at 0.03 ms an insert, would measure CPU contention, not the cost of replication.
 THINK_MS = 9.37e3 / 10_000 - 0.18
-WAIT_POINTS = {"after-sync": "AFTER_SYNC", "after-commit": "AFTER_COMMIT"}
-
-
-def _cases(wan: Far) -> tuple[Case, ...]:
-    far_async = Case(f"async-{wan.name}", "an asynchronous replica across the WAN", state=CaseState("async"))
-    return (
-        Case("none", "no replica is connected", state=CaseState("none")),
-        replace(far_async, toxics={LINK: wan.toxic}),
-        *(case for short in WAIT_POINTS for case in _semisync_cases(short, wan)),
-    )
-
-
-def _semisync_cases(short: str, wan: Far) -> tuple[Case, ...]:
-    # A server without the choice waits where AFTER_COMMIT does; it does not have the other wait point.
-    needs = frozenset({"wait_point"}) if short == "after-sync" else frozenset()
-    bare = Case(
-        f"{short}-direct",
-        "semi-sync on the bare link",
-        {"path": "direct"},
-        needs,
-        state=CaseState("semisync", wait_point=WAIT_POINTS[short]),
-    )
-    across = replace(bare, settings={}, toxics={LINK: wan.toxic})
-    by_clients = tuple(
-        replace(
-            across,
-            name=f"{short}-{wan.name}-{clients}",
-            about=f"semi-sync at {wan.said}, {clients} {'client' if clients == 1 else 'clients'}",
-            state=replace(across.state, clients=clients),
-        )
-        for clients in CLIENTS
-    )
-    proxied = replace(across, name=f"{short}-proxy", about="semi-sync through Toxiproxy without toxics")
-    seen = replace(across, name=f"{short}-{wan.name}-seen", about="when other clients see a row", compared=())
-    return (
-        bare,
-        replace(proxied, toxics={LINK: catalogue.toxic("lan")}),
-        *by_clients,
-        replace(seen, settings={"workload": "first-seen"}),
-    )
 
 
 def workload(case: Case, preset: Preset) -> Inserts | FirstSeen:
@@ -150,7 +106,6 @@ def _presets(wan: Far) -> tuple[Preset, ...]:
 def _at(wan: Far) -> dict[str, Any]:
     return {
         "question": f"What does a commit cost when a replica {wan.said} away must acknowledge it?",
-        "cases": _cases(wan),
         "words": wan.words,
         "presets": _presets(wan),
     }

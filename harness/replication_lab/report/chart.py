@@ -10,6 +10,8 @@ from replication_lab.report import svg
 from replication_lab.report.svg import Scale
 
 WIDTH, HEIGHT = 760, 240
+# Of several charts one below the other, of which the first is the highest.
+HIGH, LOW = 200, 170
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 26, 40
 STRIP = 15
 # The legend: the length of a key, the room of a letter, the height of a row.
@@ -100,6 +102,30 @@ class Chart:
     group: str = ""
     height: int = HEIGHT
     named: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What charts over the same time share; `name` begins the name of each on the page, `of` its caption."""
+
+    name: str
+    x: str
+    ends: tuple[float, float]
+    bands: Sequence[Band]
+    group: str = ""
+    of: str = ""
+
+    def chart(self, name: str, told: str, y: str, lines: Sequence[Line], **parts: Any) -> Chart:
+        others = {"height": LOW, "bands": self.bands, "group": self.group, **parts}
+        return Chart(
+            name=f"{self.name}-{name}",
+            told=f"{self.of}{told}",
+            x=self.x,
+            x_ends=self.ends,
+            y=y,
+            lines=lines,
+            **others,
+        )
 
 
 def values(chart: Chart) -> list[float]:

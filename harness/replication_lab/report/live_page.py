@@ -1,18 +1,16 @@
 """report.html of what a viewer recorded of a lab: the charts of the live page, what was clicked, and the ledger."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from replication_lab.model.live.record import Acted, Live, Second
 from replication_lab.model.live.view import Level, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
-from replication_lab.report.chart import PERCENTILES, STRIP, Band, Chart, Line, StateSpan, Strip, merged
+from replication_lab.report.chart import PERCENTILES, STRIP, Axis, Band, Chart, Line, StateSpan, Strip, merged
 
 X = "seconds since lab live started"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
-HIGH, LOW, STATES = 220, 170, 74
-Made = Callable[..., Chart]
+HIGH, STATES = 220, 74
 
 
 def render(opening: Live, record: Record) -> str:
@@ -36,51 +34,47 @@ def charts(samples: Sequence[ViewedSample], spans: Sequence[Span]) -> Iterator[C
     ends = (samples[0].at, samples[-1].at)
     bands = [Band(span.begin, ends[1] if span.end is None else span.end, span.label) for span in spans]
 
-    def made(name: str, told: str, y: str, lines: Sequence[Line], **parts: Any) -> Chart:
-        return Chart(
-            name=name, told=told, x=X, y=y, lines=lines, x_ends=ends, **{"height": LOW, "bands": bands, **parts}
-        )
-
-    yield _commits(made, samples)
-    yield _states(made, samples)
-    yield from _latencies(made, samples)
+    axis = Axis("live", X, ends, bands)
+    yield _commits(axis, samples)
+    yield _states(axis, samples)
+    yield from _latencies(axis, samples)
     trips = [(each.at, each.round_trip_ms) for each in samples]
-    links = ("live-links", "Measured round trip of each link", "ms")
-    yield from _of_each(made, links, trips, "A gap means that the link did not answer.")
+    links = ("links", "Measured round trip of each link", "ms")
+    yield from _of_each(axis, links, trips, "A gap means that the link did not answer.")
     behind = [(each.at, each.behind) for each in samples]
-    yield from _of_each(made, ("live-lag", "Transactions that a replica lacks", "transactions"), behind)
+    yield from _of_each(axis, ("lag", "Transactions that a replica lacks", "transactions"), behind)
     if any(each.errors_per_s for each in samples):
         lines = [Line("errors", [(each.at, each.errors_per_s) for each in samples], 2, bare=True)]
-        yield made("live-errors", "Errors that the clients received", "errors/s", lines)
+        yield axis.chart("errors", "Errors that the clients received", "errors/s", lines)
 
 
-def _commits(made: Made, samples: Sequence[ViewedSample]) -> Chart:
+def _commits(axis: Axis, samples: Sequence[ViewedSample]) -> Chart:
     lines = [
         Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
         Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
     ]
     about = "The law is the upper bound: clients / measured round trip, or the requested rate if that is lower."
-    return made("live-commits", "Commits a second, and the law", "commits/s", lines, about=about, height=HIGH)
+    return axis.chart("commits", "Commits a second, and the law", "commits/s", lines, about=about, height=HIGH)
 
 
-def _states(made: Made, samples: Sequence[ViewedSample]) -> Chart:
+def _states(axis: Axis, samples: Sequence[ViewedSample]) -> Chart:
     strips = [Strip(band.track, merged(_spans(band.track, samples))) for band in samples[-1].bands]
     height, about = STATES + STRIP * len(strips), "As each node reports it."
-    return made("live-states", "States of the nodes", "", [], about=about, strips=strips, bands=(), height=height)
+    return axis.chart("states", "States of the nodes", "", [], about=about, strips=strips, bands=(), height=height)
 
 
-def _latencies(made: Made, samples: Sequence[ViewedSample]) -> Iterator[Chart]:
+def _latencies(axis: Axis, samples: Sequence[ViewedSample]) -> Iterator[Chart]:
     found = [(each.at, each.latency) for each in samples if each.latency]
     lines = [
         Line(label, [(at, getattr(latency, field)) for at, latency in found], look, bare=True)
         for look, (label, field) in enumerate(PERCENTILES)
     ]
     if found:
-        yield made("live-latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
+        yield axis.chart("latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
 
 
 def _of_each(
-    made: Made, named: tuple[str, str, str], found: Sequence[tuple[float, Mapping[str, float | None]]], about: str = ""
+    axis: Axis, named: tuple[str, str, str], found: Sequence[tuple[float, Mapping[str, float | None]]], about: str = ""
 ) -> Iterator[Chart]:
     """Yield the chart with a line for each name that a value was measured of."""
     names = dict.fromkeys(name for _, values in found for name in values)
@@ -88,7 +82,7 @@ def _of_each(
         Line(name, [(at, values.get(name)) for at, values in found], look, bare=True) for look, name in enumerate(names)
     ]
     if lines:
-        yield made(*named, lines, about=about)
+        yield axis.chart(*named, lines, about=about)
 
 
 def _spans(track: str, samples: Sequence[ViewedSample]) -> Iterator[StateSpan]:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,7 +12,9 @@ from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from replication_lab.report.chart import (
     CASE,
+    HIGH,
     PERCENTILES,
+    Axis,
     Band,
     Chart,
     Line,
@@ -23,7 +24,6 @@ from replication_lab.report.chart import (
     is_wide,
 )
 from replication_lab.report.node_charts import SILENT_AFTER_S, Watched, by_node, lags, states
-from replication_lab.report.timelines import HIGH, LOW
 
 X = "seconds of load; the time between two loads is left out"
 # The widths of the intervals in seconds. Where even wide ones are too many, fewer rounds are drawn.
@@ -136,25 +136,14 @@ def _bytes(chart: Chart) -> int:
 def charts(rounds: Rounds) -> list[Chart]:
     """Return the charts that have data, all on the same axis."""
     name = f"{rounds.placed[0].measured.engine}-seconds"
+    axis = Axis(name, X, (0.0, round(rounds.end, 2)), list(_bands(rounds)), name)
     return [
-        *_commits(name, rounds),
-        *_latency(name, rounds),
-        *_lost(name, rounds),
-        *_lag(name, rounds),
-        *_states(name, rounds),
+        *_commits(axis, rounds),
+        *_latency(axis, rounds),
+        *_lost(axis, rounds),
+        *_lag(axis, rounds),
+        *_states(axis, rounds),
     ]
-
-
-def _chart(name: str, rounds: Rounds, told: str, **parts: Any) -> Chart:
-    others: dict[str, Any] = {"height": LOW, "bands": list(_bands(rounds)), **parts}
-    return Chart(
-        told=told,
-        x=X,
-        x_ends=(0.0, round(rounds.end, 2)),
-        group=name.rpartition("-")[0],
-        name=name,
-        **others,
-    )
 
 
 # --- bands ------------------------------------------------------------------------------------------------------------
@@ -180,23 +169,22 @@ def _cases(rounds: Rounds) -> Iterator[Band]:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def _commits(name: str, rounds: Rounds) -> Iterator[Chart]:
+def _commits(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
     rates = [answers.commits for each in rounds.placed for answers in each.answers if answers.commits]
     log = is_wide(rates)
 
     def rate(answers: Answered, seconds: float) -> float | None:
         return _rate(answers.commits, seconds) or (None if log else 0.0)
 
-    yield _chart(
-        f"{name}-commits",
-        rounds,
+    yield axis.chart(
+        "commits",
         f"{rounds.counts.capitalize()}s a second, measurement after measurement",
+        f"{rounds.counts}s/s{', log scale' if log else ''}",
+        [rounds.line(f"{rounds.counts}s", 0, rate)],
         about=f"In intervals of {rounds.width} s; a band for each case that was measured."
         + (" A gap is an interval without any." if log else ""),
-        y=f"{rounds.counts}s/s{', log scale' if log else ''}",
         log_y=log,
-        lines=[rounds.line(f"{rounds.counts}s", 0, rate)],
-        bands=[*_bands(rounds), *_cases(rounds)],
+        bands=[*axis.bands, *_cases(rounds)],
         height=HIGH,
     )
 
@@ -205,37 +193,25 @@ def _rate(number: int, seconds: float) -> float:
     return round(number / max(seconds, 1e-3), 2)
 
 
-def _latency(name: str, rounds: Rounds) -> Iterator[Chart]:
+def _latency(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
     lines = [rounds.line(label, look, _percentile(field)) for look, (label, field) in enumerate(PERCENTILES)]
     known = [ms for line in lines for _, ms in line.points if ms]
     if known:
         log = is_wide(known)
         wide = " p50 is the middle one of an interval's seconds, p95 and p99 the highest." if rounds.width > 1 else ""
-        yield _chart(
-            f"{name}-latency",
-            rounds,
-            f"Latency of {rounds.counts}s",
-            about=f"Percentiles of each second.{wide}",
-            y=f"ms{', log scale' if log else ''}",
-            log_y=log,
-            lines=lines,
-        )
+        told, y = f"Latency of {rounds.counts}s", f"ms{', log scale' if log else ''}"
+        yield axis.chart("latency", told, y, lines, about=f"Percentiles of each second.{wide}", log_y=log)
 
 
 def _percentile(field: str) -> Callable[[Answered, float], float | None]:
     return lambda answers, _: getattr(answers, field)
 
 
-def _lost(name: str, rounds: Rounds) -> Iterator[Chart]:
+def _lost(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
     if any(answers.lost for each in rounds.placed for answers in each.answers):
-        yield _chart(
-            f"{name}-errors",
-            rounds,
-            f"{rounds.counts.capitalize()}s that failed",
-            about="Refused, or lost against another one.",
-            y="errors/s",
-            lines=[rounds.line("failed", 1, lambda answers, seconds: _rate(answers.lost, seconds))],
-        )
+        lines = [rounds.line("failed", 1, lambda answers, seconds: _rate(answers.lost, seconds))]
+        about = "Refused, or lost against another one."
+        yield axis.chart("errors", f"{rounds.counts.capitalize()}s that failed", "errors/s", lines, about=about)
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -253,15 +229,15 @@ def _watched(rounds: Rounds) -> list[Watched]:
     return found
 
 
-def _lag(name: str, rounds: Rounds) -> Iterator[Chart]:
+def _lag(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
     lines = [_line(node, look, points) for look, (node, points) in enumerate(lags(_watched(rounds)).items())]
     if any(lag for line in lines for _, lag in line.points):
         about = "As each replica reports it, in whole seconds."
-        yield _chart(f"{name}-lag", rounds, "Lag of the replicas", about=about, y="s behind", lines=lines)
+        yield axis.chart("lag", "Lag of the replicas", "s behind", lines, about=about)
 
 
-def _states(name: str, rounds: Rounds) -> Iterator[Chart]:
+def _states(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
     if parts := states(_watched(rounds)):
         lag = any(stay.view.behind_s for each in rounds.placed for stay in each.found.states)
         about = "As each node reports it, about once a second." + ("" if lag else " No replica reported a lag.")
-        yield _chart(f"{name}-states", rounds, "States of the nodes", about=about, **parts)
+        yield axis.chart("states", "States of the nodes", about=about, **parts)

@@ -3,41 +3,29 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
-from replication_lab.report.chart import PERCENTILES, Band, Chart, Line, is_wide
+from replication_lab.report.chart import HIGH, PERCENTILES, Axis, Band, Chart, Line, is_wide
 from replication_lab.report.node_charts import SILENT_AFTER_S, Watched, by_node, lags, states
 from replication_lab.report.rows import DrillRow
 
 X = "seconds since the clients began"
-HIGH, LOW = 200, 170
 # A machine is asked less often than a server: its usual pause between two answers, so many times, is no silence.
 USUAL_PAUSES = 1.5
 
 
 def charts(name: str, drill: DrillRow, found: Timeline) -> list[Chart]:
     """Return the charts of a drill, all on the same axis; `name` is unique on the page."""
+    axis = Axis(name, X, found.load, bands(drill), name, f"{drill.name}: ")
     return [
-        *_commits(name, drill, found),
-        *_latency(name, drill, found),
-        *_errors(name, drill, found),
-        *_lag(name, drill, found),
-        *_states(name, drill, found),
+        *_commits(axis, found),
+        *_latency(axis, found),
+        *_errors(axis, found),
+        *_lag(axis, found),
+        *_states(axis, found),
     ]
-
-
-def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: Any) -> Chart:
-    others: dict[str, Any] = {"height": LOW, "bands": bands(drill), **parts}
-    return Chart(
-        name=name,
-        told=f"{drill.name}: {told}",
-        x=X,
-        x_ends=found.load,
-        **others,
-    )
 
 
 def bands(drill: DrillRow) -> list[Band]:
@@ -51,21 +39,18 @@ def bands(drill: DrillRow) -> list[Band]:
     return found
 
 
-def _commits(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+def _commits(axis: Axis, found: Timeline) -> Iterator[Chart]:
     several = len(found.by_node) > 1
-    yield _chart(
-        f"{name}-commits",
-        drill,
-        found,
+    yield axis.chart(
+        "commits",
         "acknowledged writes a second",
-        about=f"Counted by the time of the answer, in intervals of {found.width:g} s"
-        + (", a line for each node that clients wrote to." if several else "."),
-        y="writes/s",
-        lines=[
+        "writes/s",
+        [
             Line(node, _rates(found, counts), look, steps=True)
             for look, (node, counts) in enumerate(found.by_node.items())
         ],
-        group=name,
+        about=f"Counted by the time of the answer, in intervals of {found.width:g} s"
+        + (", a line for each node that clients wrote to." if several else "."),
         height=HIGH,
     )
 
@@ -81,24 +66,21 @@ def _rates(found: Timeline, counts: Sequence[int]) -> list[tuple[float, float | 
     ]
 
 
-def _latency(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+def _latency(axis: Axis, found: Timeline) -> Iterator[Chart]:
     known = [ms for tally in found.tallies for ms in (tally.p50_ms, tally.p99_ms) if ms]
     if not known:
         return
     log = is_wide(known)
-    yield _chart(
-        f"{name}-latency",
-        drill,
-        found,
+    yield axis.chart(
+        "latency",
         "latency of acknowledged writes",
-        about="Percentiles of each interval; a gap is an interval without an acknowledged write.",
-        y=f"ms{', log scale' if log else ''}",
-        log_y=log,
-        lines=[
+        f"ms{', log scale' if log else ''}",
+        [
             Line(label, [_percentile(found, number, field) for number in range(len(found.tallies))], look, bare=True)
             for look, (label, field) in enumerate(PERCENTILES)
         ],
-        group=name,
+        about="Percentiles of each interval; a gap is an interval without an acknowledged write.",
+        log_y=log,
     )
 
 
@@ -106,7 +88,7 @@ def _percentile(found: Timeline, number: int, field: str) -> tuple[float, float 
     return found.begin(number) + found.width / 2, getattr(found.tallies[number], field)
 
 
-def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+def _errors(axis: Axis, found: Timeline) -> Iterator[Chart]:
     kinds: list[tuple[str, Callable[[Tally], int]]] = [
         ("failed", lambda tally: tally.failed),
         ("unknown: the answer was lost", lambda tally: tally.unknown),
@@ -117,16 +99,8 @@ def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         if any(map(of, found.tallies))
     ]
     if lines:
-        yield _chart(
-            f"{name}-errors",
-            drill,
-            found,
-            "statements without success",
-            about="Failed statements were refused; of unknown ones the client got no answer.",
-            y="statements/s",
-            lines=lines,
-            group=name,
-        )
+        about = "Failed statements were refused; of unknown ones the client got no answer."
+        yield axis.chart("errors", "statements without success", "statements/s", lines, about=about)
 
 
 def _watched(found: Timeline) -> Watched:
@@ -134,18 +108,17 @@ def _watched(found: Timeline) -> Watched:
     return Watched(0.0, found.load[1], stays, {node: _silent_after(looked) for node, looked in stays.items()})
 
 
-def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+def _lag(axis: Axis, found: Timeline) -> Iterator[Chart]:
     if behind := lags([_watched(found)]):
         lines = [Line(node, points, look, bare=True) for look, (node, points) in enumerate(behind.items())]
         about = "As each replica reports it, in whole seconds; a gap means that the replica reported no lag."
-        told = "lag of the replicas"
-        yield _chart(f"{name}-lag", drill, found, told, about=about, y="s behind", lines=lines, group=name)
+        yield axis.chart("lag", "lag of the replicas", "s behind", lines, about=about)
 
 
-def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+def _states(axis: Axis, found: Timeline) -> Iterator[Chart]:
     if parts := states([_watched(found)]):
         about = "As each node reports it, about once a second."
-        yield _chart(f"{name}-states", drill, found, "states of the nodes", about=about, **parts)
+        yield axis.chart("states", "states of the nodes", about=about, group="", **parts)
 
 
 def _silent_after(stays: Sequence[Stay]) -> float:

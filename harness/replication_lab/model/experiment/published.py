@@ -43,17 +43,32 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cites: str = ""
 
 
-# What stands for `{name}` in the texts of a claim.
+# What stands for `{name}` in the texts of a case or a claim.
 Words = dict[str, Any]
+
+
+class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A case, with the fields of Case (case.py); `topology` is that of its lab.
+
+    `each` makes a case for each row of a list, or for each combination of the rows of several; `{name}` in a text is
+    replaced by the row's value. A list may be the name of one that the experiment makes.
+    """
+
+    about: str = ""
+    settings: dict[str, Any] = {}
+    needs: list[str] | str = []
+    topology: str = ""
+    compared: list[str] | None = None
+    links: str | dict[str, str] = ""
+    state: dict[str, Any] = {}
+    each: list[str | list[Words]] = []
 
 
 class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A claim: what it says, in words and as a relation, and what the literature and the law say about it.
 
     Without a relation it adds what was published to a claim that another entry, or the experiment's own file, makes.
-    `predicted` is a number, or the name of one that the experiment computes. `each` makes a claim for each row of a
-    list, or for each combination of the rows of several; `{name}` in a text is replaced by the row's value. A list may
-    be the name of one that the experiment makes.
+    `predicted` is a number, or the name of one that the experiment computes. `each` is as for a case.
     """
 
     sentence: str = ""
@@ -84,6 +99,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The YAML file beside an experiment; a preset has the fields of Preset (experiment.py)."""
 
     published: Published = Published(source="")
+    cases: dict[str, CaseData] = {}
     presets: dict[str, dict[str, Any]] = {}
     claims: dict[str, ClaimData] = {}
     expected: list[KnownVerdict] = []

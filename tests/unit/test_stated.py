@@ -1,8 +1,10 @@
-"""Are the claims of a YAML file those that Python's operators make, and is a text that states none refused?"""
+"""Are the cases and claims of a YAML file those that Python makes, and is a text that states none refused?"""
 
 import pytest
 from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.experiment import stated
+from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import (
@@ -17,7 +19,7 @@ from replication_lab.model.experiment.quantities import (
     throughput,
 )
 from replication_lab.model.experiment.relation_text import parse_relation
-from replication_lab.model.experiment.stated_claims import stated
+from replication_lab.model.question.case_state import CaseState
 
 RELATIONS = {
     "throughput(far) / throughput(near) ≥ 0.9": throughput("far") / throughput("near") >= 0.9,
@@ -36,7 +38,42 @@ RELATIONS = {
 
 
 def claims(text, **words):
-    return list(stated(parse_data(text).claims.items(), words))
+    return list(stated.claims(parse_data(text).claims, words))
+
+
+def test_a_case_is_made_for_each_combination_of_rows():
+    """A text that is nothing but a word has the word's value, a number or a list."""
+    data = parse_data(
+        """
+        cases:
+          "{point}-{at}":
+            each: [[{point: after-sync, needs: [wait_point]}, {point: after-commit, needs: []}], distances]
+            about: "{point}, {at}"
+            needs: "{needs}"
+            links: {source-replica: "{at}"}
+            state: {replication: semisync, clients: "{n}"}
+            settings: {path: [direct, "{at}"]}
+        """
+    )
+    found = list(stated.cases(data.cases, {"distances": [{"at": "lan", "n": 4}, {"at": "85ms", "n": 1}]}))
+
+    points = ("after-sync", "after-commit")
+    assert [case.name for case in found] == [f"{point}-{at}" for point in points for at in ("lan", "85ms")]
+    assert found[0] == Case(
+        "after-sync-lan",
+        "after-sync, lan",
+        {"path": ["direct", "lan"]},
+        frozenset({"wait_point"}),
+        state=CaseState("semisync", 4),
+        links={"source-replica": "lan"},
+    )
+
+
+def test_a_case_with_a_state_that_none_has_is_refused():
+    """With the name of the case."""
+    data = parse_data("cases: {a: {state: {clients: many}}}")
+    with pytest.raises(LabError, match="case a: Expected `int`, got `str`"):
+        list(stated.cases(data.cases, {}))
 
 
 @pytest.mark.parametrize("text", RELATIONS)
@@ -104,9 +141,12 @@ def test_entries_with_the_same_rows_come_row_by_row():
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("{sentence: '{fat}', relation: throughput(near) ≥ 1}", "unknown word in a claim 'fat'; did you mean far?"),
-        ("{each: [rows], sentence: x, relation: throughput(near) ≥ 1}", "unknown word in a claim 'rows'"),
-        ("{sentence: x, relation: throughput(near) ≥ 1, predicted: law}", "unknown word in a claim 'law'"),
+        (
+            "{sentence: '{fat}', relation: throughput(near) ≥ 1}",
+            "an experiment's data 'fat'; did you mean far?",
+        ),
+        ("{each: [rows], sentence: x, relation: throughput(near) ≥ 1}", "unknown word in an experiment's data 'rows'"),
+        ("{sentence: x, relation: throughput(near) ≥ 1, predicted: law}", "unknown word in an experiment's data 'law'"),
         ("{sentence: '{', relation: throughput(near) ≥ 1}", "cannot be filled in"),
     ],
 )
