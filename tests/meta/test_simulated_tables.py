@@ -6,7 +6,7 @@ import pytest
 from replication_lab.model.core.statistics import Plan
 from replication_lab.world import catalogue
 
-from tests.unit import change_point_simulation, simulation
+from tests.unit import change_point_simulation, comparison_simulation, simulation
 
 PLANS = [Plan(3, 8), Plan(3, 12)]
 QUICK = [*(partial(simulation.speeds, plan) for plan in PLANS), partial(simulation.slopes, PLANS[0])]
@@ -22,6 +22,13 @@ def page(name):
 def test_a_table_of_the_page_is_what_the_simulation_prints(made):
     """Seeds are fixed, so each digit is."""
     assert made() in page("statistics")
+
+
+@pytest.mark.long
+def test_what_is_said_of_two_sides_that_are_compared_is_what_the_simulation_prints():
+    """The table, and the sentence about one run against one without anything added for the runs."""
+    assert comparison_simulation.table() in page("statistics")
+    assert comparison_simulation.of_rounds_alone() in page("statistics")
 
 
 @pytest.mark.long
