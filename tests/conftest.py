@@ -1,6 +1,7 @@
 """What the project's tests share on top of its pytest plugin: which run when, and labs, drills and verdicts as data."""
 
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -164,9 +165,9 @@ def noise_beforehand(docker):
     """Return why no claim can be decided here: another program keeps the CPUs busy for as long as a run would wait."""
     if noise.wait_for_quiet([], PATIENCE_AT_ONCE, print):
         return ""
-    meter = noise.NoiseMeter.start([])
-    clock.pause(noise.WINDOW)
-    return meter.read().why
+    with closing(noise.NoiseMeter([])) as meter:
+        clock.pause(noise.WINDOW)
+        return meter.read().why
 
 
 @pytest.fixture(scope="session")

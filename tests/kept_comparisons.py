@@ -3,6 +3,7 @@
 import io
 
 from replication_lab.model.comparing import comparison, over_time
+from replication_lab.model.comparing.digest import Digest
 from replication_lab.report import compared
 from replication_lab.report import over_time as shown_over_time
 from rich.console import Console, RenderableType
@@ -11,15 +12,25 @@ from tests.records import compared as compared_runs
 
 # The width of prose in the docs.
 WIDTH = 100
+MARGIN = 0.1
 
 
-def compare(before: str, after: str, percent: str = "10") -> str:
-    """Return what `lab compare` prints of two runs of tests/records/compared.py; nothing while none are kept."""
-    margin = int(percent) / 100
-    if not all(compared_runs.is_kept(name) for name in (before, after)):
+def compare(before: str, after: str) -> str:
+    """Return what `lab compare` prints of runs of tests/records/compared.py; nothing while none are kept.
+
+    A side is the name of a run, or the first and the last number of runs over time, as in 1-9.
+    """
+    earlier, later = _side(before), _side(after)
+    if not (earlier and later):
         return ""
-    found = comparison.compare(compared_runs.kept(before), compared_runs.kept(after), margin)
-    return _printed(compared.rendered(found, margin))
+    return _printed(compared.rendered(comparison.compare(earlier, later, MARGIN), MARGIN))
+
+
+def _side(name: str) -> list[Digest]:
+    if "-" in name:
+        first, last = map(int, name.split("-"))
+        return compared_runs.history()[first - 1 : last]
+    return [compared_runs.kept(name)] if compared_runs.is_kept(name) else []
 
 
 def history(of: str) -> str:

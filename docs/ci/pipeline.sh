@@ -8,7 +8,7 @@
 # LAB_CACHE_SHA256  what `lab images save` printed last; without it the content of the images is not verified
 # LAB_ENGINES       engines whose images are kept in it, separated by spaces
 # LAB_TOPOLOGIES    topologies that need further images, separated by spaces
-# LAB_BASELINE      file of `lab report --format baseline` to compare the run with
+# LAB_BASELINE      file of `lab report --format baseline`, or folder of such files, to compare the run with
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
 set -eu

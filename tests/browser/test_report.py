@@ -142,7 +142,7 @@ def test_everybody_can_read_the_other_pages(browser, reported, tmp_path):
     found = [index.IndexedRun(name, index.decode((run / "summary.json").read_bytes())) for name in ("one", "two")]
     (tmp_path / "index.html").write_text(index.render(found))
     digest = runs.digest_of(str(run))
-    (tmp_path / "compared.html").write_text(compared_page.render(compare(digest, digest, 0.1), 0.1))
+    (tmp_path / "compared.html").write_text(compared_page.render(compare([digest], [digest], 0.1), 0.1))
     for page in ("index.html", "compared.html"):
         opened(browser, tmp_path / page)
         assert browser.barriers() == []

@@ -143,6 +143,9 @@ class FakeContainers:
     def cpu_seconds(self) -> dict[str, float]:
         return {}
 
+    def cpu_seconds_of(self, containers: Mapping[str, Any]) -> dict[str, float]:
+        return dict.fromkeys(containers, 0.0)
+
 
 class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""

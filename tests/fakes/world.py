@@ -34,11 +34,10 @@ class FakeNoise:
     world: "FakeWorld"
     labs: tuple[FakeLab, ...]
 
-    def restarted(self) -> "FakeNoise":
+    def restart(self) -> None:
         self.world.loads += 1
         for lab in self.labs:
             lab.load_begins(self.world.loads)
-        return self
 
     def read(self) -> Noise:
         if self.world.unreadable:
@@ -46,6 +45,9 @@ class FakeNoise:
         if self.world.noisy(self.world.loads):
             return Noise(foreign_cpu=0.6, steal=0.0, quiet=False, why="other programs used 60% of the CPUs (limit 25%)")
         return Noise(foreign_cpu=0.02, steal=0.0)
+
+    def close(self) -> None:
+        """Nothing runs."""
 
 
 def _topology(spec: LabSpec) -> Topology:

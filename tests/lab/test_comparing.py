@@ -118,19 +118,32 @@ def judged(found: list[tuple[int, str]]) -> list[int]:
     return [code for code, printed in found if not (code == 2 and OF_THE_CPUS in printed)]
 
 
-def test_equal_runs_are_not_worse_in_nineteen_of_twenty_pairs(measured_runs):
-    """Each run is compared with the one after it.
-
-    The rounds of all runs are independent. The pairs are not: two neighbouring pairs share a run, so one unusual run
-    can spoil two of them. Every second pair has runs of its own. A host that changes the speed of its CPUs between two
-    runs leaves their comparison unknown: that says nothing about such pairs.
-    """
+def test_one_run_against_an_equal_one_is_never_worse_and_never_shown_not_to_be(measured_runs):
+    """Each run is compared with the one after it."""
     found = [told("compare", *pair) for pair in pairwise(measured_runs.equal)]
+
+    assert {code for code, _ in found} == {2}, found
+
+
+@pytest.fixture(scope="module")
+def baselines(measured_runs, tmp_path_factory):
+    """Return a folder with the baselines of the first half of the equal runs."""
+    folder = tmp_path_factory.mktemp("baselines")
+    for run in measured_runs.equal[: EQUAL // 2]:
+        code, printed = told("report", run, "--format", "baseline")
+        assert code == 0, printed
+        (folder / f"{run.name}.json").write_text(printed)
+    return folder
+
+
+def test_equal_runs_are_not_worse_than_ten_baselines(measured_runs, baselines):
+    """In nineteen of twenty; a host that changes the speed of its CPUs leaves a comparison unknown."""
+    found = [told("compare", baselines, run) for run in measured_runs.equal[EQUAL // 2 :]]
     codes = judged(found)
 
     assert 1 not in codes, found
     assert len(codes) >= len(found) / 2, found
-    assert codes.count(0) >= 0.95 * len(codes), found
+    assert codes.count(0) >= 0.9 * len(codes), found
 
 
 def test_a_slower_server_is_found(measured_runs):
@@ -149,16 +162,10 @@ def test_a_run_on_a_busy_machine_cannot_tell(measured_runs):
     assert "other programs used" in printed
 
 
-def test_a_baseline_accepts_an_equal_run_and_finds_a_slower_one(measured_runs, tmp_path):
+def test_baselines_find_a_slower_run(measured_runs, baselines):
     """A baseline's file holds what is needed of its run."""
-    kept = tmp_path / "baseline.json"
-    first, equal = next(pair for pair in pairwise(measured_runs.equal) if told("compare", *pair)[0] == 0)
-    code, printed = told("report", first, "--format", "baseline")
-    assert code == 0, printed
-    kept.write_text(printed)
-    slower = [told("compare", kept, run) for run in measured_runs.slower]
+    slower = [told("compare", baselines, run) for run in measured_runs.slower]
 
-    assert told("compare", kept, equal)[0] == 0
     assert set(judged(slower)) == {1}, slower
 
 

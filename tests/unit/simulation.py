@@ -50,6 +50,18 @@ def _in_loops(dice, size):
     return time - loop
 
 
+def autoregressive(dice: np.random.Generator, size: tuple[int, int], correlation: float) -> np.ndarray:
+    """Return series of normal noise of variance 1, each value of which has this correlation with the one before it."""
+    noise = dice.normal(0, 1, size)
+    for at in range(1, size[1]):
+        noise[:, at] = correlation * noise[:, at - 1] + np.sqrt(1 - correlation**2) * noise[:, at]
+    return noise
+
+
+def _correlated(correlation: float) -> Callable:
+    return lambda dice, size: 0.05 * np.sqrt(2) * autoregressive(dice, size, correlation)
+
+
 # The noise of a log ratio, by name. Its median is 0, so the typical ratio is the true one.
 SHAPES = {
     "lognormal 1 %": _paired(_normal(1)),
@@ -64,6 +76,10 @@ SHAPES = {
 }
 
 
+# The same for rounds that resemble the one before them: lognormal noise of 5 % in each case, by the correlation.
+CORRELATED = {each: _correlated(each) for each in (-0.5, -0.3, 0.0, 0.1, 0.3, 0.5)}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Shares of the runs that ended HOLDS and REFUTED, and the mean number of rounds until the end."""
@@ -74,7 +90,7 @@ class Outcome:
 
 
 def run(
-    shape: str,
+    shape: str | float,
     plan: Plan,
     *,
     ratio: float,
@@ -86,7 +102,8 @@ def run(
     gives_up: bool = True,
 ) -> Outcome:
     """Run the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided or given up."""
-    logs = np.log(ratio) + SHAPES[shape](np.random.default_rng(seed), (runs, plan.max_rounds))
+    noise = SHAPES[shape] if isinstance(shape, str) else CORRELATED[shape]
+    logs = np.log(ratio) + noise(np.random.default_rng(seed), (runs, plan.max_rounds))
     verdicts, ended, over = np.zeros(runs, int), np.full(runs, plan.max_rounds), np.zeros(runs, bool)
     for rounds in range(plan.min_rounds, plan.max_rounds + 1):
         low, high = (interval or statistics.t_interval)(logs[:, :rounds], level or plan.level)
@@ -173,6 +190,16 @@ def candidates(plan: Plan) -> str:
     return _table(f"### HOLDS and REFUTED at the boundary, {_rounds(plan)} (%)", ["noise", *methods], rows)
 
 
+def correlated() -> str:
+    """Return the table of how often the verdicts of correlated rounds are wrong at the boundary, in per cent."""
+    plans, rows = (Plan(3, 8), Plan(3, 12)), []
+    for correlation in CORRELATED:
+        wrong = [run(correlation, plan, ratio=0.9, bound=0.9, runs=20_000) for plan in plans]
+        rows.append([f"{correlation:g}", *(f"{100 * w.holds:.1f} / {100 * w.refuted:.1f}" for w in wrong)])
+    title = "### HOLDS and REFUTED at the boundary, rounds that are correlated with the one before (%)"
+    return _table(title, ["correlation", *map(_rounds, plans)], rows)
+
+
 def speeds(plan: Plan) -> str:
     """Return the table of how many claims are decided, in per cent, and after how many rounds."""
     distances = (1, 1.02, 1.05, 1.1, 1.2, 1.5)
@@ -202,4 +229,4 @@ def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
 if __name__ == "__main__":
     for plan in (Plan(3, 8), Plan(3, 12)):
         print(candidates(plan), speeds(plan), sep="\n\n", end="\n\n")
-    print(slopes(Plan(3, 8)))
+    print(correlated(), slopes(Plan(3, 8)), sep="\n\n")

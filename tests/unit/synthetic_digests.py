@@ -2,6 +2,7 @@
 
 import numpy as np
 from msgspec.structs import replace
+from replication_lab.model.comparing import comparison
 from replication_lab.model.comparing.digest import CaseDigest, ClaimDigest, Digest, EngineDigest
 from replication_lab.model.core.verdict import Verdict
 
@@ -42,3 +43,16 @@ def on_another_machine(found: Digest) -> Digest:
 def changed(found: Digest, **parts) -> Digest:
     """Return the run with other cases or claims."""
     return replace(found, engines={"mariadb": replace(found.engines["mariadb"], **parts)})
+
+
+def several(rate: float = 1000, *, many: int = 5, seed: int = 1, effect: float = 0.0, **others) -> list[Digest]:
+    """Return equal runs, whose rates differ by `effect` in addition to what `run` makes of them."""
+    dice = np.random.default_rng(seed)
+    effects = np.exp(dice.normal(0, effect, many)) if effect else [1.0] * many
+    return [run(rate * each, seed=1000 * seed + at, **others) for at, each in enumerate(effects)]
+
+
+def compare(before, after, margin: float, figures=()) -> comparison.Comparison:
+    """Compare runs; a single one is a side as well."""
+    sides = [each if isinstance(each, list) else [each] for each in (before, after)]
+    return comparison.compare(sides[0], sides[1], margin, figures)

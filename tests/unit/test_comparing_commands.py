@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli, runs
-from replication_lab.model.comparing.comparison import compare
 from replication_lab.model.comparing.digest import decode, encode
 from replication_lab.model.core.errors import LabError
 
-from tests.records import golden
+from tests.records import compared, golden
+from tests.unit.synthetic_digests import compare
 
 # They judge whole runs.
 pytestmark = pytest.mark.whole
@@ -37,13 +37,13 @@ def test_an_equal_run_is_not_worse_where_its_rounds_suffice(recorded, tmp_path):
     file.write_text(saved.stdout)
     file.write_bytes(encode(_almost(decode(file.read_bytes(), "baseline"))))
     checked = lab(["compare", str(file), str(recorded), "--margin", "60%", "--json"])
-    compared = lab(["compare", str(file), str(recorded), "--margin", "60%"])
+    shown = lab(["compare", str(file), str(recorded), "--margin", "60%"])
 
     assert saved.exit_code == 0
-    assert (checked.exit_code, compared.exit_code) == (0, 0)
+    assert (checked.exit_code, shown.exit_code) == (0, 0)
     assert json.loads(checked.stdout)["exit_code"] == 0
-    assert "no figure is worse by more than 60%" in compared.stdout
-    assert "throughput" in compared.stdout
+    assert "no figure is worse by more than 60%" in shown.stdout
+    assert "throughput" in shown.stdout
 
 
 def _almost(found):
@@ -104,7 +104,25 @@ def test_a_small_margin_cannot_be_told_and_the_text_names_the_figure(recorded):
 
     assert found.exit_code == 2
     assert "unknown: throughput of" in found.stdout
-    assert "rounds in each run would decide it" in found.stdout
+    assert "runs on each side would decide it" in " ".join(found.stdout.split())
+
+
+def test_a_folder_of_baselines_is_one_side(tmp_path):
+    """As a pipeline keeps them: a file for each run."""
+    folder, latest = tmp_path / "baselines", tmp_path / "latest.json"
+    folder.mkdir()
+    *earlier, last = compared.history()[:10]
+    for found in earlier:
+        (folder / f"{found.run}.json").write_bytes(encode(found))
+    latest.write_bytes(encode(last))
+    found = lab(["compare", str(folder), str(latest)])
+
+    assert found.exit_code == 0
+    assert f"before: {earlier[-1].run}" in found.stdout and "and 8 earlier runs" in found.stdout
+    assert json.loads(lab(["compare", str(folder), str(latest), "--json"]).stdout)["runs"] == [
+        [each.run for each in earlier],
+        [last.run],
+    ]
 
 
 @pytest.mark.parametrize("margin", ["0%", "95%", "-5%", "much"])

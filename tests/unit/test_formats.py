@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from junitparser import JUnitXml
 from replication_lab import cli
-from replication_lab.model.comparing.comparison import compare
 from replication_lab.model.core.event import End
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.drill.drill_result import Result
@@ -22,6 +21,7 @@ from replication_lab.report import annotations, compared, figures, formats, mark
 
 from tests.records import golden
 from tests.unit.synthetic import claim, experiment, record
+from tests.unit.synthetic_digests import compare
 from tests.unit.synthetic_digests import run as digest
 from tests.unit.synthetic_drill import parsed, summed_up
 
@@ -128,7 +128,7 @@ def test_no_text_of_a_record_is_read_as_markup():
 
 def test_a_comparison_names_what_is_worse_first():
     """The outcome, then the figures that decide; an interval with 1 in it has a ~."""
-    found = compare(digest(1000, 0.02, seed=1), digest(800, 0.02, seed=2), 0.1)
+    found = compare(digest(1000, 0.02, seed=1), digest(700, 0.02, seed=2), 0.1)
     text = compared.markdown_text(found, 0.1)
 
     assert "**a figure is worse by more than 10%" in text

@@ -148,14 +148,13 @@ def test_all_engines_are_those_that_this_processor_can_run(platform):
 # --- an engine in a virtual machine -----------------------------------------------------------------------------------
 
 
-def meter() -> noise.NoiseMeter:
-    return noise.NoiseMeter((), noise.Used(host.CpuTime(0, 0, 0, 0), {}, {}, {}), noise.CpuByProcess({}, {}), 0.0)
-
-
 def test_a_load_that_cannot_be_read_is_not_quiet(at):
     """What this process sees of its own machine says nothing of the engine's."""
     at(DESKTOP)
-    found = meter().read()
+    meter = noise.NoiseMeter([])
+    meter.restart()
+    found = meter.read()
+    meter.close()
 
     assert (found.quiet, found.readable, found.foreign_cpu) == (False, False, None)
     assert found.why.startswith("the load of the Docker engine's machine cannot be read: Docker Desktop")

@@ -14,7 +14,6 @@ from replication_lab.model.drill import history
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.fault import NODES, Setting
-from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.witnesses.witness import Witnesses
@@ -94,14 +93,17 @@ class QuietMeter:
     def read(self):
         return Noise()
 
-    def restarted(self):
-        return self
+    def restart(self):
+        """Nothing is counted."""
+
+    def close(self):
+        """Nothing runs."""
 
 
 @pytest.fixture
 def ledger_lab(fake_world, monkeypatch):
     """Return a lab that drills can be run on."""
-    monkeypatch.setattr(NoiseMeter, "start", lambda _labs: QuietMeter())
+    monkeypatch.setattr(drill_run, "NoiseMeter", lambda _labs: QuietMeter())
     monkeypatch.setattr(drill_run, "observing", lambda *_: nullcontext(Witnesses([])))
     return LedgerLab(fake_world(), SINGLE, "mariadb")
 

@@ -5,7 +5,6 @@ import re
 import html5lib
 import msgspec
 import pytest
-from replication_lab.model.comparing.comparison import compare
 from replication_lab.model.comparing.digest import digest
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.drill_result import judge, not_done
@@ -17,6 +16,7 @@ from replication_lab.report.rows import ExperimentSummary
 from replication_lab.runner import described
 
 from tests.unit.synthetic import experiment, lab, record, replaced, run, toxic
+from tests.unit.synthetic_digests import compare
 from tests.unit.synthetic_drill import HISTORY, evidence, parsed, summed_up
 from tests.unit.valid_page import check, without_assets
 

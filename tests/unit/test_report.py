@@ -1,5 +1,6 @@
 """Does the report say what the record comes to, in every rendering?"""
 
+import dataclasses
 import io
 import json
 import re
@@ -15,7 +16,7 @@ from replication_lab.model.core.event import End
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.record.record import Record
-from replication_lab.report import charts, junit, summarise, terminal, wording
+from replication_lab.report import charts, junit, markdown, page, summarise, terminal, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema
 from replication_lab.runs import write_report
@@ -45,6 +46,19 @@ def whole() -> tuple[ExperimentSummary, Record]:
     ran = replaced(record(4, ("mariadb", "mysql-5.5")), "async-85ms", 2, noise=Noise(quiet=False, why="steal 0.3"))
     ran = ran.plus(lab("mysql-5.5", not_applicable={"after-commit-85ms-1": "no wait point"}))
     return summarise(experiment(), ran), ran
+
+
+def test_a_report_says_how_many_verdicts_may_be_wrong_by_chance():
+    """The risk is that of each claim; an open one is not wrong, and a run without a decided one has none."""
+    holds = claim(throughput("none") / throughput("async-85ms") >= 0.5)
+    claims = [dataclasses.replace(each, id=f"claim-{at}") for at, each in enumerate((holds, CHANGED, OPEN))]
+    found, nothing = summary_of(*claims), summary_of(OPEN)
+    line = "2 verdicts by intervals, each wrong with a risk of at most 5%: expect at most 0.1 wrong ones"
+
+    assert (found.by_interval, found.expected_wrong) == (2, 0.1)
+    assert line in " ".join(told(found).split()) and line in markdown.text(found, "a run")
+    assert line.capitalize() in page.render(found, record(4))
+    assert nothing.by_interval == 0 and "by intervals" not in told(nothing)
 
 
 def test_a_summary_reads_as_it_was_written(whole):

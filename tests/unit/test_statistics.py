@@ -25,6 +25,7 @@ from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 from scipy.special import bdtrc
 
+from tests.records import correlation
 from tests.unit import simulation
 
 # Each property is that of thousands of simulated runs.
@@ -81,6 +82,36 @@ def test_wrong_verdicts_beside_the_boundary_stay_within_five_per_cent(shape, rat
     outcome = simulation.run(shape, PLANS[0], ratio=ratio, bound=0.9, runs=RUNS)
 
     assert at_most(getattr(outcome, wrong), PLANS[0].alpha)
+
+
+@pytest.mark.parametrize("correlated", [each for each in simulation.CORRELATED if each <= 0])
+def test_rounds_that_differ_from_the_one_before_make_no_more_verdicts_wrong(correlated):
+    """Their mean varies less than the spread of the rounds says."""
+    outcome = simulation.run(correlated, PLANS[0], ratio=0.9, bound=0.9, runs=RUNS)
+
+    assert at_most(outcome.holds, PLANS[0].alpha) and at_most(outcome.refuted, PLANS[0].alpha)
+
+
+def test_rounds_that_resemble_the_one_before_are_caught_by_the_simulation():
+    """At a correlation of 0.3 verdicts are wrong twice as often as stated."""
+    outcome = simulation.run(0.3, PLANS[0], ratio=0.9, bound=0.9, runs=RUNS)
+
+    assert not at_most(outcome.holds, PLANS[0].alpha) and not at_most(outcome.refuted, PLANS[0].alpha)
+
+
+@pytest.mark.parametrize("truth", [-0.3, 0.0, 0.3])
+def test_the_correlation_of_short_series_is_found_when_they_are_pooled(truth):
+    """Twelve records of six series each, as long as the kept ones; each series alone is biased towards -1/n."""
+    dice = np.random.default_rng(2)
+    lengths = (4, 4, 5, 5, 6, 8)
+    records = {
+        str(number): [simulation.autoregressive(dice, (1, length), truth)[0] for length in lengths]
+        for number in range(12)
+    }
+    found = correlation.pooled(records)
+
+    assert found.low < truth < found.high
+    assert abs(found.correlation - truth) < 0.2
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=("8 rounds", "12 rounds"))

@@ -1,4 +1,4 @@
-"""The command that compares runs, or a run with a baseline that is kept in a file."""
+"""The command that compares runs, or runs with baselines that are kept in files."""
 
 import sys
 from pathlib import Path
@@ -12,6 +12,7 @@ from replication_lab.cli.options import as_json, percentage
 from replication_lab.model.comparing.comparison import Comparison, compare
 from replication_lab.model.comparing.digest import Digest, decode
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.event import RECORD
 from replication_lab.model.experiment.compared_figures import FIGURES
 from replication_lab.report import compared
 
@@ -29,7 +30,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
     share = percentage(margin, "--margin")
     if not 0 < share <= MOST_MARGIN:
         raise LabError(f"--margin is {margin}", f"more than 0 % and at most {MOST_MARGIN:.0%}", "--margin 10%")
-    found = compare(_digest(before), _digest(after), share, figures)
+    found = compare(_digests(before), _digests(after), share, figures)
     if json_:
         print_json(_as_data(found))
     elif form == "markdown":
@@ -39,6 +40,14 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
     else:
         out.print(compared.rendered(found, share))
     sys.exit(found.exit_code)
+
+
+def _digests(run: str) -> list[Digest]:
+    """Return the digests of a run, of a baseline's file, or of all baselines in a folder."""
+    folder = Path(run)
+    if not folder.is_dir() or (folder / RECORD).exists() or not (files := sorted(folder.glob("*.json"))):
+        return [_digest(run)]
+    return [_digest(str(file)) for file in files]
 
 
 def _digest(run: str) -> Digest:
@@ -63,6 +72,7 @@ def _as_data(found: Comparison) -> dict[str, object]:
     return {
         "before": found.before.run,
         "after": found.after.run,
+        "runs": [[run.run for run in side.runs] for side in (found.earlier, found.later)],
         "differs": found.differs,
         "stopped": found.stopped,
         "is_one_run": found.is_one_run,

@@ -6,8 +6,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange
-from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange, RunSet
+from replication_lab.model.comparing.run_ratio import RUN_EFFECT
 from replication_lab.report import markdown
 from replication_lab.report.wording import number
 
@@ -43,7 +43,7 @@ def _cells(change: FigureChange) -> tuple[str, ...]:
 
 
 def _head(found: Comparison) -> list[str]:
-    runs = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
+    runs = [f"before: {_told(found.earlier)}", f"after:  {_told(found.later)}"]
     return runs + [f"differs: {each}" for each in found.differs] + list(caveats(found))
 
 
@@ -57,14 +57,21 @@ def caveats(found: Comparison) -> Iterator[str]:
         yield f"no figure is judged; --figure names others, measured: {', '.join(measured) or 'none'}"
     if not found.same_machine:
         yield "not compared: rates and latencies, since the machines differ"
+    elif found.is_one_against_one and not found.is_one_run:
+        yield (
+            f"one run against one: equal runs differ by about {RUN_EFFECT:.0%}, so only a large change shows; compare "
+            "with a folder of baselines, or measure both in the same rounds (--against, --vary)"
+        )
 
 
 def _ending(found: Comparison, margin: float) -> str:
     return f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
 
 
-def _told(found: Digest) -> str:
-    return f"{found.run}, {found.experiment}, preset {found.preset}, {found.started}"
+def _told(side: RunSet) -> str:
+    found, more = side.latest, len(side.runs) - 1
+    told = f"{found.run}, {found.experiment}, preset {found.preset}, {found.started}"
+    return f"{told}, and {more} earlier run{'s' if more > 1 else ''}" if more else told
 
 
 def _tables(found: Comparison) -> Iterator[Table | Text]:

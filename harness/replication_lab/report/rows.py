@@ -227,7 +227,10 @@ class DrilledRow(Row, frozen=True, kw_only=True):
 
 
 class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
-    """A run of an experiment; `counts` is the unit of its load: commits, or transactions, some of which only read."""
+    """A run of an experiment; `counts` is the unit of its load: commits, or transactions, some of which only read.
+
+    `by_interval` is the number of verdicts that an interval decided, `expected_wrong` how many of them may be wrong.
+    """
 
     experiment: str
     question: str
@@ -244,6 +247,8 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     effects: list[EffectRow] = []
     counts: str = "commit"
     drilled: list[DrilledRow] = []
+    by_interval: int = 0
+    expected_wrong: float = 0.0
 
     @property
     def answers(self) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from replication_lab.model.core.event import RECORD
 from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
-from replication_lab.model.core.verdict import exit_code, worst
+from replication_lab.model.core.verdict import Verdict, exit_code, worst
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.experiment import ComparisonTable, Experiment
@@ -43,6 +43,7 @@ OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHE
 def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
     """Judge the record of an experiment and sum it up. Raise LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
+    by_interval = sum(each.interval is not None and each.verdict is not Verdict.UNKNOWN for each in judgements)
     return ExperimentSummary(
         **_of_any_run(record, _code(experiment, record, judgements)),
         experiment=run.experiment,
@@ -60,6 +61,8 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         effects=effects(experiment, record, judgements),
         counts=experiment.asked.counts if experiment.asked else "commit",
         drilled=drilled_rows(experiment, record),
+        by_interval=by_interval,
+        expected_wrong=round(by_interval * experiment.plan(record).alpha, 4),
     )
 
 

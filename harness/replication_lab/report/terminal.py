@@ -40,6 +40,7 @@ def render(summary: ExperimentSummary) -> RenderableType:
             parts += [_cases([engine], summary) if summary.answers else _figures(engine, summary), ""]
         parts += [_claims(engine, summary), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
+    parts += [Text(line, style="dim") for line in filter(None, [wording.expected_wrong(summary)])]
     parts.append(Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
     return Group(*parts, *filter(None, [wording.remedy(summary)]))
 

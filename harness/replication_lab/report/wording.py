@@ -96,6 +96,17 @@ def overall(summary: Summary) -> str:
     return f"{said[summary.verdict]}: {', '.join(told) or 'nothing was judged'} (exit code {summary.exit_code})"
 
 
+def expected_wrong(summary: ExperimentSummary) -> str:
+    """Return how many verdicts may be wrong by chance; an empty string if no interval decided any."""
+    if not summary.by_interval:
+        return ""
+    many, wrong = summary.by_interval, summary.expected_wrong
+    return (
+        f"{many} verdict{'s' if many > 1 else ''} by intervals, each wrong with a risk of at most {wrong / many:.0%}: "
+        f"expect at most {wrong:.2g} wrong ones"
+    )
+
+
 def remedy(summary: ExperimentSummary) -> str:
     """Return what makes the missing figures of a question known; an empty string if none is missing."""
     missing = [row for row in summary.claims if row.id in _of_answers(summary) and row.verdict is Verdict.UNKNOWN]

@@ -156,8 +156,7 @@ class DrillRun:
         ):
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
-                self._noise = NoiseMeter.start([self.lab])
-                with self._heard(witnesses):
+                with self._heard(witnesses), closing(NoiseMeter([self.lab])) as self._noise:
                     with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
                         clock.pause(self.asked.wait_before)
                         self.seen["conditions"] = self.asked.conditions(self.nodes.names)
@@ -199,7 +198,7 @@ class DrillRun:
         if not found.noise.quiet:
             self.tell(f"  noisy: {found}")
         parts.append(found)
-        self._noise = self._noise.restarted()
+        self._noise.restart()
 
     def _untouched(self) -> list[str]:
         """Return the nodes that were no target of a fault and have the same role as before."""

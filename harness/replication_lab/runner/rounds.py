@@ -127,8 +127,8 @@ class World:
         return nullcontext(Speed()) if machine.facts().elsewhere else measured_speed()
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
-        """Start a noise meter that excludes the CPU time of all labs of the run, since idle labs use some as well."""
-        return NoiseMeter.start(own)
+        """Return a noise meter to which all labs of the run are none of others: idle labs use some CPU as well."""
+        return NoiseMeter(own)
 
 
 def _time_left(seconds: float, plan: Preset) -> str:

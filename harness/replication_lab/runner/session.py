@@ -169,17 +169,17 @@ class EngineSession:
     def _measure(self, case: Case, number: int) -> Measurement:
         began = clock.timer()
         blank = Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now())
-        meter = self.run.world.noise(self.run.up)
-        try:
-            found = self._filled(blank, case, meter)
-        except LabError as error:
-            signals.raise_interruption(error)
-            if why := next(filter(None, (lab.exit_reason() for lab in self.run.up)), ""):
-                raise LabError(
-                    f"during case {case.name}: {why}", "every node running", "./lab report latest"
-                ) from error
-            full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
-            found = replace(blank, noise=meter.read(), **_of_error(error, list(full)))
+        with closing(self.run.world.noise(self.run.up)) as meter:
+            try:
+                found = self._filled(blank, case, meter)
+            except LabError as error:
+                signals.raise_interruption(error)
+                if why := next(filter(None, (lab.exit_reason() for lab in self.run.up)), ""):
+                    raise LabError(
+                        f"during case {case.name}: {why}", "every node running", "./lab report latest"
+                    ) from error
+                full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
+                found = replace(blank, noise=meter.read(), **_of_error(error, list(full)))
         return replace(found, seconds=round(clock.timer() - began, 3))
 
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
@@ -189,7 +189,7 @@ class EngineSession:
             put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
             with all_at_once(put_on) as toxics:
                 with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:
-                    meter = meter.restarted()
+                    meter.restart()
                     began = clock.timer()
                     outcome = workload.run(lab, self.run.next_seed())
                     ran = began, clock.timer()

@@ -118,6 +118,41 @@ def pressures() -> dict[str, float]:
     return found
 
 
+def memory_stalled_seconds() -> float | None:
+    """Return for how long some task has waited for memory since boot (PSI); None if the kernel has no PSI."""
+    with suppress(OSError):
+        return int(Path("/proc/pressure/memory").read_text().split("total=")[1].split()[0]) / 1e6
+    return None
+
+
+@dataclass(frozen=True)
+class DiskTotals:
+    """What a disk has done since boot: the seconds in which it was busy, and the bytes that it moved."""
+
+    busy: float
+    moved: int
+
+
+SECTOR = 512
+# Block devices whose data are in memory or on another block device.
+NO_DISKS = ("loop", "ram", "zram", "nbd", "dm-", "md", "drbd")
+
+
+def disk_work() -> dict[str, DiskTotals]:
+    """Return the work of each of this machine's disks by its name; empty without /proc/diskstats.
+
+    Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst): sectors of 512 bytes, milliseconds.
+    """
+    found = {}
+    with suppress(OSError):
+        whole = {name for name in os.listdir("/sys/block") if not name.startswith(NO_DISKS)}
+        for line in Path("/proc/diskstats").read_text().splitlines():
+            _, _, name, *fields = line.split()
+            if name in whole:
+                found[name] = DiskTotals(int(fields[9]) / 1000, SECTOR * (int(fields[2]) + int(fields[6])))
+    return found
+
+
 def disk_of(device: str) -> dict[str, Any]:
     """Return the counters of a block device, MAJOR:MINOR, since boot; empty if this machine has no such device.
 

@@ -1,4 +1,4 @@
-"""Two runs compared: how each figure changed, with its interval, and whether that is worse than a margin allows."""
+"""Runs compared with earlier ones: how each figure changed, with its interval, and whether it is worse than allowed."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -8,14 +8,9 @@ from functools import partial
 from statistics import geometric_mean
 
 from replication_lab.model.comparing.digest import CaseDigest, Digest, EngineDigest
+from replication_lab.model.comparing.run_ratio import MOST_RUNS, RUN_EFFECT, Runs, ratio_of_runs
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.statistics import (
-    Interval,
-    NoInterval,
-    about,
-    interval_between,
-    interval_between_at_equal,
-)
+from replication_lab.model.core.statistics import Interval, NoInterval, about, interval_between
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
 
@@ -39,8 +34,9 @@ class FigureChange:
     """How a figure of a case, or the ratio of a claim, changed: `ratio` is after divided by before.
 
     `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
-    `needed` is about the number of rounds in each run that would decide it. `before` and `after` are a claim's
-    verdicts, None if it has none. A ratio between the two of `allowed` is not worse.
+    `needed` is about the number of rounds in each run that would decide a claim's ratio, `needed_runs` that of runs on
+    each side that would decide a figure. `before` and `after` are a claim's verdicts, None if it has none. A ratio
+    between the two of `allowed` is not worse.
     """
 
     engine: str
@@ -51,19 +47,49 @@ class FigureChange:
     ratio: Interval | None = None
     reason: str = ""
     needed: int | None = None
+    needed_runs: int | None = None
     before: Verdict | None = None
     after: Verdict | None = None
     allowed: tuple[float, float] = (0, math.inf)
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs: the differences in how they were measured, and the changes of their figures."""
+class RunSet:
+    """One or more runs of the same question, measured in the same way; the latest is the last."""
 
-    before: Digest
-    after: Digest
+    runs: Sequence[Digest]
+
+    @property
+    def latest(self) -> Digest:
+        return self.runs[-1]
+
+    def cases(self, engine: str, case: str) -> list[CaseDigest]:
+        """Return a case of each run that has it."""
+        found = (run.engines[engine].cases.get(case) for run in self.runs if engine in run.engines)
+        return [each for each in found if each]
+
+    def ratios(self, engine: str, claim: str) -> list[float]:
+        """Return a claim's ratios in all rounds of all runs: both sides of each come from one round."""
+        found = (run.engines[engine].claims.get(claim) for run in self.runs if engine in run.engines)
+        return [ratio for each in found if each for ratio in each.ratios]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs and other runs: the differences in how they were measured, and the changes of their figures."""
+
+    earlier: RunSet
+    later: RunSet
     differs: list[str]
     changes: list[FigureChange]
+
+    @property
+    def before(self) -> Digest:
+        return self.earlier.latest
+
+    @property
+    def after(self) -> Digest:
+        return self.later.latest
 
     @property
     def exit_code(self) -> int:
@@ -75,8 +101,9 @@ class Comparison:
 
     @property
     def is_one_run(self) -> bool:
-        """Whether both are the same run, which shows nothing: no two begin in the same millisecond on one machine."""
-        return self.same_machine and self.before.started == self.after.started
+        """Whether a run is on both sides, which shows nothing: no two begin in the same millisecond on one machine."""
+        begun = [{run.started for run in side.runs} for side in (self.earlier, self.later)]
+        return self.same_machine and bool(begun[0] & begun[1])
 
     @property
     def judges_nothing(self) -> bool:
@@ -84,9 +111,18 @@ class Comparison:
 
     @property
     def stopped(self) -> list[str]:
-        """A line for each of the two runs that did not go on to its end."""
-        runs = {"first": self.before, "second": self.after}
-        return [f"the {which} run is not complete: {run.stopped}" for which, run in runs.items() if run.stopped]
+        """A line for each run that did not go on to its end."""
+        sides = {"first": self.earlier, "second": self.later}
+        return [
+            f"the {which} run {'' if len(side.runs) == 1 else f'{run.run} '}is not complete: {run.stopped}"
+            for which, side in sides.items()
+            for run in side.runs
+            if run.stopped
+        ]
+
+    @property
+    def is_one_against_one(self) -> bool:
+        return len(self.earlier.runs) == len(self.later.runs) == 1
 
     @property
     def same_machine(self) -> bool:
@@ -94,31 +130,50 @@ class Comparison:
         return self.before.machine == self.after.machine
 
 
-def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ()) -> Comparison:
-    """Compare two runs of the same experiment or question.
+def compare(
+    before: Sequence[Digest], after: Sequence[Digest], margin: float, figures: Sequence[str] = ()
+) -> Comparison:
+    """Compare runs with earlier runs of the same experiment or question: one or more on each side.
 
-    If both runs were made on the same kind of machine, judge the named figures of cases, or, if none is named, the
-    figures by which the experiment compares a case. Otherwise judge the ratios of claims, which do not depend on the
-    machine. A verdict that became an unexpected one is always worse. Whatever the first run has and the second one
-    lacks is unknown. Raise LabError if the runs are of different experiments or have no engine in common.
+    If all were made on the same kind of machine, judge the named figures of cases, or, if none is named, the figures by
+    which the experiment compares a case. Otherwise judge the ratios of claims, which do not depend on the machine. A
+    verdict that became an unexpected one is always worse. Whatever the first runs have and the second ones lack is
+    unknown. Raise LabError if the runs are of different experiments or have no engine in common, and if those of one
+    side were measured in different ways.
     """
-    if (before.experiment, before.question) != (after.experiment, after.question):
+    earlier, later = (RunSet(sorted(side, key=lambda run: run.started)) for side in (before, after))
+    old, new = earlier.latest, later.latest
+    if (old.experiment, old.question) != (new.experiment, new.question):
         raise LabError(
-            f"{before.run} is a run of {_told(before)}, {after.run} of {_told(after)}",
+            f"{old.run} is a run of {_told(old)}, {new.run} of {_told(new)}",
             "two runs of the same experiment or question",
             "./lab list runs",
         )
-    same = before.machine == after.machine
-    pairs = _pairs(before, after)
-    left_out = [(name, name) for name in before.engines if name not in [old for old, _ in pairs]]
+    _refuse_mixed(earlier)
+    _refuse_mixed(later)
+    same = old.machine == new.machine
+    pairs = _pairs(old, new)
+    left_out = [(name, name) for name in old.engines if name not in [first for first, _ in pairs]]
     changes: list[FigureChange] = []
-    for old, new in [*pairs, *left_out]:
-        name = new if old == new else f"{old} and {new}"
-        both = (before.engines[old], after.engines.get(new, NOT_MEASURED))
+    for engines in [*pairs, *left_out]:
         if same:
-            changes += _figures(name, *both, margin=margin, judged=figures)
-        changes += _claims(name, *both, margin=margin, judged=not same)
-    return Comparison(before, after, list(_differences(before, after)), changes)
+            changes += _figures(earlier, later, engines, margin=margin, judged=figures)
+        changes += _claims(earlier, later, engines, margin=margin, judged=not same)
+    return Comparison(earlier, later, list(_differences(old, new)), changes)
+
+
+def _refuse_mixed(side: RunSet) -> None:
+    """Raise LabError if the runs of one side cannot be taken together."""
+    latest = side.latest
+    for run in side.runs:
+        for what in ("experiment", "question", "preset", "conditions", "against", "machine"):
+            one, other = getattr(run, what), getattr(latest, what)
+            if one != other:
+                raise LabError(
+                    f"{run.run} and {latest.run} differ in {what}: {_said(one)}; {_said(other)}",
+                    "runs that were measured in the same way, to be taken together",
+                    "./lab list runs",
+                )
 
 
 def _told(found: Digest) -> str:
@@ -176,56 +231,90 @@ def _said(value: object) -> str:
     return str(value) or "nothing"
 
 
+def _named(engines: tuple[str, str]) -> str:
+    return engines[1] if engines[0] == engines[1] else " and ".join(engines)
+
+
 def _figures(
-    engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: Sequence[str]
+    before: RunSet, after: RunSet, engines: tuple[str, str], *, margin: float, judged: Sequence[str]
 ) -> Iterator[FigureChange]:
-    for case, old in before.cases.items():
-        new = after.cases.get(case)
-        doubts = [*old.doubts, *(new.doubts if new else ())]
+    for case, latest in before.latest.engines[engines[0]].cases.items():
+        old, new = before.cases(engines[0], case), after.cases(engines[1], case)
+        is_measured = case in after.latest.engines.get(engines[1], NOT_MEASURED).cases
+        doubts = [doubt for each in (*old, *new) for doubt in each.doubts]
         for figure, known in FIGURES.items():
             blank = FigureChange(
-                engine, case, figure, ComparedOutcome.UNKNOWN, figure in (judged or old.compared or (THROUGHPUT,))
+                _named(engines),
+                case,
+                figure,
+                ComparedOutcome.UNKNOWN,
+                figure in (judged or latest.compared or (THROUGHPUT,)),
             )
-            has_it = figure in old.figures or (new is not None and figure in new.figures)
-            if not has_it and not (blank.judged and (doubts or figure in old.compared)):
+            has_it = any(figure in each.figures for each in (*old, *new))
+            if not has_it and not (blank.judged and (doubts or figure in latest.compared)):
                 continue
-            if new is None:
+            lacking = [
+                which
+                for which, side in (("first", old), ("second", new))
+                if not all(figure in each.figures for each in side)
+            ]
+            if not is_measured:
                 yield replace(blank, reason="the second run did not measure this case")
             elif doubts:
                 yield replace(blank, reason=f"not verified: {doubts[0]}")
-            elif figure in old.figures and figure in new.figures:
-                yield _of_figure(blank, old, new, _allowed(margin, known.more_is_better))
+            elif lacking:
+                yield replace(blank, reason=f"a round of the {' and of the '.join(lacking)} run has no such figure")
             else:
-                without = [each for each, found in (("first", old), ("second", new)) if figure not in found.figures]
-                yield replace(blank, reason=f"a round of the {' and of the '.join(without)} run has no such figure")
+                yield _of_figure(blank, old, new, _allowed(margin, known.more_is_better))
 
 
 def _of_figure(
-    blank: FigureChange, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]
+    blank: FigureChange, before: list[CaseDigest], after: list[CaseDigest], allowed: tuple[float, float]
 ) -> FigureChange:
     """Return the change of a figure at an equal speed of the CPUs, where that can be computed.
 
     A loop shows the speed. It is also slower where the server itself uses the CPUs more. So if the lab did not use them
     alike in both runs, the change is judged as it is, and is unknown where the speed may explain or hide it.
     """
-    values = before.figures[blank.figure], after.figures[blank.figure]
-    if [len(side) for side in values] != [len(before.loop_us), len(after.loop_us)]:
-        return _judged(blank, partial(interval_between, *values, LEVEL), allowed)
+    values = [[case.figures[blank.figure] for case in side] for side in (before, after)]
+    loops = [[case.loop_us for case in side] for side in (before, after)]
+    if [[len(run) for run in side] for side in values] != [[len(run) for run in side] for side in loops]:
+        return _judged_runs(blank, values, None, allowed)
     if _used_alike(before, after):
-        beside = before.loop_us, after.loop_us
-        return _judged(blank, partial(interval_between_at_equal, *values, beside, LEVEL), allowed)
-    change = _judged(blank, partial(interval_between, *values, LEVEL), allowed)
-    return _whatever_the_cpus(change, _times_as_slow(before, after), allowed)
+        return _judged_runs(blank, values, (loops[0], loops[1]), allowed)
+    change = _judged_runs(blank, values, None, allowed)
+    return _whatever_the_cpus(change, _mean(loops[1]) / _mean(loops[0]), allowed)
 
 
-def _used_alike(before: CaseDigest, after: CaseDigest) -> bool:
-    """Return whether the lab used the CPUs to the same degree in both runs."""
-    return 1 - ALIKE <= geometric_mean(after.own_cpu) / geometric_mean(before.own_cpu) <= 1 / (1 - ALIKE)
+def _judged_runs(
+    blank: FigureChange, values: Sequence[Runs], beside: tuple[Runs, Runs] | None, allowed: tuple[float, float]
+) -> FigureChange:
+    """Return a change with its ratio and its outcome, and how many runs would decide it."""
+    try:
+        found = ratio_of_runs(values[0], values[1], LEVEL, beside)
+    except NoInterval as error:
+        return replace(blank, reason=str(error))
+    outcome = _outcome(found.interval.low, found.interval.high, allowed)
+    blank = replace(blank, allowed=allowed, ratio=found.interval, outcome=outcome)
+    if outcome is not ComparedOutcome.UNKNOWN:
+        return blank
+    distance = min(found.interval.distance(bound) for bound in allowed if 0 < bound < math.inf)
+    needed = found.runs_until(distance)
+    told = f"about {needed}" if needed < MOST_RUNS else f"more than {MOST_RUNS}"
+    why = f"equal runs are assumed to differ by {RUN_EFFECT:.0%}" if found.is_assumed else ""
+    return replace(
+        blank, needed_runs=needed, reason="; ".join(filter(None, [why, f"{told} runs on each side would decide it"]))
+    )
 
 
-def _times_as_slow(before: CaseDigest, after: CaseDigest) -> float:
-    """Return how many times as long the loop took in the second run."""
-    return geometric_mean(after.loop_us) / geometric_mean(before.loop_us)
+def _mean(runs: Runs) -> float:
+    return geometric_mean(value for run in runs for value in run)
+
+
+def _used_alike(before: list[CaseDigest], after: list[CaseDigest]) -> bool:
+    """Return whether the lab used the CPUs to the same degree on both sides."""
+    old, new = (_mean([case.own_cpu for case in side]) for side in (before, after))
+    return 1 - ALIKE <= new / old <= 1 / (1 - ALIKE)
 
 
 def _whatever_the_cpus(change: FigureChange, slower: float, allowed: tuple[float, float]) -> FigureChange:
@@ -249,10 +338,12 @@ def _whatever_the_cpus(change: FigureChange, slower: float, allowed: tuple[float
 
 
 def _claims(
-    engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool
+    before: RunSet, after: RunSet, engines: tuple[str, str], *, margin: float, judged: bool
 ) -> Iterator[FigureChange]:
-    for name, old in before.claims.items():
-        new = after.claims.get(name)
+    engine, was = _named(engines), before.latest.engines[engines[0]].claims
+    claims = after.latest.engines.get(engines[1], NOT_MEASURED).claims
+    for name, old in was.items():
+        new = claims.get(name)
         became = new.verdict if new else None
         blank = FigureChange(engine, name, "", ComparedOutcome.UNKNOWN, judged, before=old.verdict, after=became)
         if new is None:
@@ -261,7 +352,7 @@ def _claims(
             reason = f"the verdict became {new.verdict}, which is unexpected"
             yield replace(blank, outcome=ComparedOutcome.WORSE, judged=True, reason=reason)
         elif old.ratios and new.ratios:
-            values = old.ratios, new.ratios
+            values = before.ratios(engines[0], name), after.ratios(engines[1], name)
             yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
         elif old.ratios or new.ratios:
             which = "second" if old.ratios else "first"
@@ -271,8 +362,8 @@ def _claims(
             outcome = ComparedOutcome.UNKNOWN if unknown else ComparedOutcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
 
-    for name, new in after.claims.items():
-        if name not in before.claims and new.unexpected:
+    for name, new in claims.items():
+        if name not in was and new.unexpected:
             reason = f"the verdict is {new.verdict}, which is unexpected, and the first run did not judge this claim"
             yield FigureChange(engine, name, "", ComparedOutcome.UNKNOWN, judged=True, reason=reason, after=new.verdict)
 

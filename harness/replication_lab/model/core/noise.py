@@ -12,12 +12,17 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
 
     `accepted` means that figures count despite noise, since the user wanted it, or since the load of the engine's
     machine is not `readable`; each of them is then in doubt. `own_cpu` is the share that the lab and the harness used.
+    `foreign_cpu_of_a_second` is the share that others used in the worst second, `foreign_disk` the share of the time in
+    which a disk worked for them, `memory_stalled` that in which a task waited for memory.
     `loop_us` is the CPU time in microseconds of a loop that is the same in every measurement: the speed of the CPUs.
     """
 
     foreign_cpu: float | None = None
     own_cpu: float | None = None
     steal: float | None = None
+    foreign_cpu_of_a_second: float | None = None
+    foreign_disk: float | None = None
+    memory_stalled: float | None = None
     psi_cpu_some: float | None = None
     load1: float | None = None
     loop_us: float | None = None

@@ -1,13 +1,15 @@
 """The containers of a lab by service, and the servers that were asked for in them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from docker.errors import NotFound
 from docker.models.containers import Container
 
-from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker import control_groups, engine, labels
 from replication_lab.world.mysql.server import Server
 
 
@@ -64,11 +66,23 @@ class LabContainers:
 
         Earlier runs of a container count up to the moment when this process ended them.
         """
-        api, containers = engine.client().api, self.every
-        with ThreadPoolExecutor(8) as pool:
-            answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), containers.values())
-            used = dict(zip(containers, map(seconds_of, answers), strict=True))
-        return {name: seconds + self.cpu_of_ended.get(name, 0.0) for name, seconds in used.items()}
+        return self.cpu_seconds_of(self.every)
+
+    def cpu_seconds_of(self, containers: Mapping[str, Container]) -> dict[str, float]:
+        """Return the same of these containers, by the names in `every`."""
+        counted = {name: control_groups.cpu_seconds(str(one.id)) for name, one in containers.items()}
+        not_here = [name for name, seconds in counted.items() if seconds is None]
+        if not_here:
+            with ThreadPoolExecutor(8) as pool:
+                counted |= zip(not_here, pool.map(lambda name: _asked(containers[name]), not_here), strict=True)
+        return {name: (seconds or 0.0) + self.cpu_of_ended.get(name, 0.0) for name, seconds in counted.items()}
+
+
+def _asked(container: Container) -> float:
+    """Return the CPU seconds that the engine tells of a container; zero for one that was removed meanwhile."""
+    with suppress(NotFound):
+        return seconds_of(engine.client().api.stats(str(container.id), stream=False, one_shot=True))
+    return 0.0
 
 
 def seconds_of(usage: dict[str, Any]) -> float:

@@ -1,0 +1,17 @@
+"""The commands that run in a container, and who started them."""
+
+from docker.errors import APIError
+
+from replication_lab.world import requests_made
+from replication_lab.world.docker import engine
+
+
+def of_others(container: str) -> set[int]:
+    """Return the host's process numbers of the commands in a container that another process has started."""
+    api, own = engine.client().api, requests_made.commands()
+    try:
+        running = api.inspect_container(container)["ExecIDs"] or []
+        return {api.exec_inspect(each)["Pid"] for each in running if each not in own}
+    except APIError:
+        # The container or a command has ended meanwhile.
+        return set()
