@@ -1,13 +1,20 @@
 """Does the lab work on an engine of another machine, whose published ports are on that machine's loopback only?"""
 
+import os
 import signal
 import socket
+from contextlib import closing
 
 import pytest
+from replication_lab.probes import used
+from replication_lab.probes.noise import NoiseMeter
+from replication_lab.probes.used import Reader
 from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import machine, reach
 
 from tests.lab.conftest import read_until
 from tests.lab.engine_elsewhere import MISSING, engine_elsewhere
+from tests.noise import other_programs
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"an engine in a network namespace needs {MISSING}")
 IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load")]
@@ -82,3 +89,48 @@ def test_a_killed_command_leaves_no_way_to_the_ports(there, elsewhere, start_com
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_until(lambda: not ways(), "the way to be gone")
+
+
+# Counters of the kernel have hundredths of a second, and those of a CPU that sleeps may be a few behind.
+TICKS = 0.05
+
+
+@pytest.fixture
+def elsewhere_is(monkeypatch):
+    """Set the reason why the engine's machine is not this one, as for the readings of the machine; empty if it is."""
+
+    # Its container ends with the last reference to it.
+    monkeypatch.setattr(reach, "_hands", [])
+
+    def set_(reason):
+        monkeypatch.setattr(used.machine, "facts", lambda: machine.EngineMachine("", "", 1, 1, "", elsewhere=reason))
+
+    set_("a test says so")
+    return set_
+
+
+def test_a_machine_that_is_read_there_is_what_it_is_here(elsewhere_is):
+    """Read here, there and here again: each counter there is between those of here. The harness is on this machine."""
+    readers = []
+    for reason in ("", "a test says so", ""):
+        elsewhere_is(reason)
+        readers.append(Reader([]).read())
+    first, there, last = readers
+
+    for counter in ("busy", "stolen", "total", "own"):
+        before, at, after = (getattr(each.machine, counter) for each in readers)
+        assert before - TICKS <= at <= after + TICKS, counter
+    assert first.cpus.keys() == there.cpus.keys() and first.disks.keys() == there.disks.keys()
+    assert all(first.disks[name].moved <= disk.moved <= last.disks[name].moved for name, disk in there.disks.items())
+    (own,) = [each for each in there.processes if each.pid == os.getpid()]
+    assert own in there.lab and first.processes[own].disk_bytes <= there.processes[own].disk_bytes
+
+
+def test_a_program_of_others_there_is_noise_with_its_name(elsewhere_is):
+    """The machine is read twice a second, all through the load."""
+    with other_programs(), closing(NoiseMeter([])) as meter:
+        wait_until(lambda: meter.read().why, "the program to be seen")
+        found = meter.read()
+
+    assert found.readable and not found.quiet
+    assert "other programs used" in found.why and "python" in found.why

@@ -1,14 +1,12 @@
 """Does a command that stays in a container answer each question, and is its end, or its silence, an error?"""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import conversation
 from replication_lab.world.docker.conversation import Conversation
 
-NODE = SimpleNamespace(name="node1", container=SimpleNamespace(id="7f3a"))
 ANSWERS = "while read -r _; do n=$((n + 1)); echo first; echo $n; echo; done"
 
 
@@ -22,7 +20,7 @@ def talk(monkeypatch, tmp_path):
     talks = []
 
     def begin(script):
-        talks.append(Conversation(NODE, "bash", "-c", script))
+        talks.append(Conversation("node1", "exec", "-i", "7f3a", "bash", "-c", script))
         return talks[-1]
 
     yield begin
@@ -36,6 +34,11 @@ def test_each_question_has_its_answer(talk):
 
     assert [found.ask() for _ in range(3)] == [f"first\n{number}" for number in (1, 2, 3)]
     assert not found.has_ended
+
+
+def test_a_question_may_have_words(talk):
+    """On its line."""
+    assert talk('while read -r line; do echo "so $line"; echo; done').ask("be it") == "so be it"
 
 
 def test_a_command_that_has_ended_is_an_error_at_once_and_afterwards(talk):

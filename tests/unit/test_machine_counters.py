@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.probes import used
 from replication_lab.world import host, processes, requests_made
-from replication_lab.world.docker import commands, control_groups
+from replication_lab.world.docker import commands, control_groups, machine
 from replication_lab.world.processes import Process, Work
 
 CHILD = """
@@ -61,7 +61,6 @@ def test_a_process_whose_disk_work_is_not_readable_has_none(tmp_path, monkeypatc
 def test_a_proxy_belongs_to_the_network_of_the_address_that_it_publishes(tmp_path, monkeypatch):
     """Those of other labs are other programs."""
     monkeypatch.setattr(processes, "PROC", tmp_path)
-    processes._published.cache_clear()
     found = {}
     for pid, address in ((7, "172.20.0.3"), (8, "172.21.0.3")):
         (tmp_path / str(pid)).mkdir()
@@ -147,7 +146,7 @@ class Containers:
     every = {"source": SimpleNamespace(id=ID)}
     subnets = ()
 
-    def cpu_seconds_of(self, _containers):
+    def cpu_seconds_of(self, _containers, _files):
         return {"source": 9.0}
 
 
@@ -160,8 +159,9 @@ def test_a_command_of_others_is_told_from_the_server_and_from_commands_of_the_la
         Process(30, 9): Work("sh", 5, cpu, 0.0, 0),
         Process(31, 9): Work("sha256sum", 30, cpu, 0.0, 0),
     }
-    monkeypatch.setattr(processes, "every", lambda: running)
-    monkeypatch.setattr(control_groups, "processes", lambda _id: {10, 11, 30, 31})
+    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere=""))
+    monkeypatch.setattr(processes, "every", lambda _files: running)
+    monkeypatch.setattr(control_groups, "processes", lambda _id, _files: {10, 11, 30, 31})
     monkeypatch.setattr(commands, "of_others", lambda _id: by_others)
     read = used.Reader([SimpleNamespace(all_containers=Containers(), pinned={})]).read()
 

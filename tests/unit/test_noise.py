@@ -15,7 +15,7 @@ from replication_lab.world.processes import Process, Work
 
 from tests.fakes.clock import FakeClock
 
-HERE = SimpleNamespace(elsewhere="")
+HERE = SimpleNamespace(elsewhere="", system="Linux")
 SOURCE, MIB = (0, "source"), 1 << 20
 
 

@@ -3,14 +3,13 @@
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.progress import Tell
 from replication_lab.probes.used import Reader, Used, UsedSince
-from replication_lab.world import clock, host
+from replication_lab.world import clock
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.processes import busiest
@@ -53,34 +52,35 @@ class NoiseMeter:
     """Reads the machine twice a second from its making until `close`, for the noise since the last `restart`."""
 
     def __init__(self, labs: Iterable[Lab]) -> None:
-        self._elsewhere = machine.facts().elsewhere
         self._done, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._sample, name="noise", daemon=True)
         self._worst: tuple[float, UsedSince] | None = None
-        self._unread = ""
-        if not self._elsewhere:
-            self._reader = Reader(labs)
+        self._unread, self._reader = "", Reader(labs)
+        self._unreadable = machine.hides_load(machine.facts())
+        try:
             self._began = self._reader.read()
-            self._recent = deque([self._began])
-            self._thread = threading.Thread(target=self._sample, name="noise", daemon=True)
-            self._thread.start()
+        except LabError as error:
+            self._unreadable = error.found
+        if self._unreadable:
+            return
+        self._recent = deque([self._began])
+        self._thread.start()
 
     def restart(self) -> None:
         """Begin again now: what was used before is none of the next reading."""
-        if not self._elsewhere:
+        if not self._unreadable:
             with self._lock:
-                self._began = self._reader.read()
+                self._take()
+                self._began = self._recent[-1]
                 self._recent, self._worst, self._unread = deque([self._began]), None, ""
 
     def read(self) -> Noise:
         """Return the shares since the start; quiet unless a limit was exceeded, in all or in a second."""
-        if self._elsewhere:
-            return Noise(
-                quiet=False,
-                readable=False,
-                why=f"the load of the Docker engine's machine cannot be read: {self._elsewhere}",
-            )
+        if self._unreadable:
+            why = f"the load of the Docker engine's machine cannot be read: {self._unreadable}"
+            return Noise(quiet=False, readable=False, why=why)
         with self._lock:
-            self._add(self._reader.read())
+            self._take()
             found = UsedSince(self._began, self._recent[-1])
             worst = self._worst[1] if self._worst else found
             why = self._unread or _why(found, ALL_THE_TIME) or _why_for_a_second(worst, self._began.at)
@@ -91,8 +91,8 @@ class NoiseMeter:
             foreign_cpu_of_a_second=round(worst.foreign, 4),
             foreign_disk=round(found.disk, 4),
             memory_stalled=round(found.memory, 4),
-            psi_cpu_some=host.cpu_pressure(),
-            load1=round(host.load1(), 2),
+            psi_cpu_some=found.now.cpu_pressure,
+            load1=round(found.now.load1, 2),
             quiet=not why,
             why=why,
         )
@@ -100,18 +100,22 @@ class NoiseMeter:
     def close(self) -> None:
         """Stop reading."""
         self._done.set()
-        if not self._elsewhere:
+        if self._thread.ident:
             self._thread.join()
 
     def _sample(self) -> None:
         while not self._done.is_set():
             clock.pause(EVERY, unless=self._done)
-            self._take()
+            with self._lock:
+                self._take()
 
     def _take(self) -> None:
-        with self._lock:
-            with suppress(LabError):
-                self._add(self._reader.read())
+        """Read the machine; what is not read for too long is told by the next reading."""
+        try:
+            self._add(self._reader.read())
+        except LabError as error:
+            if clock.timer() - self._recent[-1].at > LONGEST_GAP:
+                self._unread = f"the load of the machine was not read: {error.found}"
 
     def _add(self, now: Used) -> None:
         """Remember the counters, and the second that ends now if no other one was as far beyond its limits."""
@@ -129,13 +133,16 @@ class NoiseMeter:
 def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
     """Wait until the machine is quiet while no load runs, at most this long; return whether it is.
 
-    Return False at once if the engine runs on another machine, whose load is not known.
+    Return False at once if its load cannot be read.
     """
-    if machine.facts().elsewhere:
+    if machine.hides_load(machine.facts()):
         return False
     labs, quiet, told = tuple(labs), 0, ""
     reader = Reader(labs)
-    before = reader.read()
+    try:
+        before = reader.read()
+    except LabError:
+        return False
 
     def is_quiet() -> bool:
         nonlocal quiet, told, before

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from replication_lab.world import clock, host, processes
-from replication_lab.world.docker import commands, control_groups
+from replication_lab.world.docker import commands, control_groups, machine, reach
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.machine_files import BOOT, HERE, MachineFiles
 from replication_lab.world.processes import Process, Processes, Work
 
 # A container of one of several labs: the number of the lab, and the name of the container.
@@ -19,6 +20,11 @@ Key = tuple[int, str]
 # The engine is asked who started a command in a container once it has used so many CPU seconds: a health check uses
 # fewer.
 WORTH_ASKING = 0.1
+# What is read of a machine that is not this one, beside the control groups of containers.
+FILES = (
+    *("/proc", "/proc/stat", "/proc/diskstats", "/proc/loadavg", "/proc/pressure/*", BOOT, "/sys/block"),
+    *("/proc/[0-9]*/stat", "/proc/[0-9]*/io", f"/proc/[0-9]*/cmdline={processes.PROXY}"),
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Used:
     lab: frozenset[Process] = frozenset()
     disks: Mapping[str, host.DiskTotals] = field(default_factory=dict)
     memory_stalled: float | None = None
+    load1: float = 0.0
+    cpu_pressure: float | None = None
     memory_limit_hits: int = 0
 
 
@@ -181,42 +189,50 @@ class Reader:
         self._labs = tuple(labs)
         self._every = [dict(lab.all_containers.every) for lab in self._labs]
         self._containers = {(at, name): one for at, every in enumerate(self._every) for name, one in every.items()}
+        self._paths = [
+            *FILES,
+            *(path for each in self._containers.values() for path in control_groups.paths(str(each.id))),
+        ]
         # Whether others started a command, by its first process.
         self._of_others: dict[Process, bool] = {}
 
     def read(self) -> Used:
         """Return the counters of now."""
-        found, inside = processes.every(), self._inside()
-        children = processes.descendants(found, [os.getpid()])
-        ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets])
+        files = reach.files(self._paths) if machine.facts().elsewhere else HERE
+        harness = {os.getpid()} if files.has_this_process else set[int]()
+        found, inside = processes.every(files), self._inside(files)
+        children = processes.descendants(found, harness)
+        ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets], files)
         theirs = self._commands(found, inside)
         of_others = processes.descendants(found, [each.pid for each in theirs]) | theirs.keys()
-        numbers = {os.getpid()}.union(*inside.values())
+        numbers = harness.union(*inside.values())
         own = {each for each in found if each.pid in numbers} - of_others
         return Used(
             clock.timer(),
-            host.CpuTime.read(),
-            host.seconds_by_cpu(),
-            self._cpu_seconds(),
+            host.CpuTime.read(files, with_own=bool(harness)),
+            host.seconds_by_cpu(files),
+            self._cpu_seconds(files),
             {(at, name): cpus for at, lab in enumerate(self._labs) for name, cpus in lab.pinned.items()},
             sum(found[each].cpu + found[each].of_children for each in children),
             {each: found[each].cpu for each in ports},
             theirs,
             found,
             frozenset(own | children | ports),
-            host.disk_work(),
-            host.memory_stalled_seconds(),
-            sum(control_groups.memory_limit_hits(str(each.id)) for each in self._containers.values()),
+            host.disk_work(files),
+            host.memory_stalled_seconds(files),
+            host.load1(files),
+            host.cpu_pressure(files),
+            sum(control_groups.memory_limit_hits(str(each.id), files) for each in self._containers.values()),
         )
 
-    def _inside(self) -> dict[Key, frozenset[int]]:
-        return {key: control_groups.processes(str(each.id)) for key, each in self._containers.items()}
+    def _inside(self, files: MachineFiles) -> dict[Key, frozenset[int]]:
+        return {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
 
-    def _cpu_seconds(self) -> dict[Key, float]:
+    def _cpu_seconds(self, files: MachineFiles) -> dict[Key, float]:
         return {
             (at, name): seconds
             for at, (lab, every) in enumerate(zip(self._labs, self._every, strict=True))
-            for name, seconds in lab.all_containers.cpu_seconds_of(every).items()
+            for name, seconds in lab.all_containers.cpu_seconds_of(every, files).items()
         }
 
     def _commands(self, found: Processes, inside: Mapping[Key, frozenset[int]]) -> dict[Process, Command]:

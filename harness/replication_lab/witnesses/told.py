@@ -37,7 +37,8 @@ def told_by(
     """
 
     def reach(of: Lab, service: str) -> Conversation:
-        return Conversation(of.service(service), *command(service))
+        found = of.service(service)
+        return Conversation(found.name, "exec", "-i", str(found.container.id), *command(service))
 
     def runs(of: Lab, service: str) -> bool:
         since = clock.timer() - START_SECONDS

@@ -10,6 +10,8 @@ from typing import Any
 
 import psutil
 
+from replication_lab.world.machine_files import HERE, MachineFiles
+
 
 def own_cpu_seconds() -> float:
     """Return the CPU time that this process has used."""
@@ -78,50 +80,53 @@ class CpuTime:
     own: float
 
     @classmethod
-    def read(cls) -> "CpuTime":
-        times = psutil.cpu_times()
-        stolen = getattr(times, "steal", 0.0)
-        idle = times.idle + getattr(times, "iowait", 0.0)
-        total = sum(times[: 8 if hasattr(times, "steal") else None])
-        own = os.times()
-        return cls(
-            total - idle - stolen, stolen, total, own.user + own.system + own.children_user + own.children_system
-        )
+    def read(cls, files: MachineFiles = HERE, *, with_own: bool = True) -> "CpuTime":
+        """Return the times of a machine; `own` is 0 unless this process runs there."""
+        busy, stolen, total = _cpu_times(files)["cpu"]
+        own = sum(os.times()[:4]) if with_own else 0.0
+        return cls(busy, stolen, total, own)
 
 
-def seconds_by_cpu() -> dict[int, tuple[float, float]]:
-    """Return the busy and the total seconds since boot of each CPU by its number; empty without /proc/stat.
+def _cpu_times(files: MachineFiles) -> dict[str, tuple[float, float, float]]:
+    """Return the busy, stolen and total seconds since boot of "cpu", all together, and of each CPU as "cpuN".
 
     Fields of proc_stat(5): idle and iowait are the fourth and the fifth, stolen time is the eighth.
     """
     found = {}
-    with suppress(OSError):
-        for name, *fields in map(str.split, Path("/proc/stat").read_text().splitlines()):
-            if number := name.removeprefix("cpu") if name.startswith("cpu") else "":
-                spent = [int(each) / os.sysconf("SC_CLK_TCK") for each in fields[:8]]
-                found[int(number)] = (sum(spent) - spent[3] - spent[4] - spent[7], sum(spent))
+    for name, *fields in map(str.split, files.text("/proc/stat").splitlines()):
+        if name.startswith("cpu"):
+            spent = [int(each) / os.sysconf("SC_CLK_TCK") for each in fields[:8]]
+            found[name] = sum(spent) - spent[3] - spent[4] - spent[7], spent[7], sum(spent)
     return found
 
 
-def cpu_pressure() -> float | None:
+def seconds_by_cpu(files: MachineFiles = HERE) -> dict[int, tuple[float, float]]:
+    """Return the busy and the total seconds since boot of each CPU by its number; empty without /proc/stat."""
+    with suppress(OSError):
+        times = _cpu_times(files)
+        return {int(name[3:]): (busy, total) for name, (busy, _, total) in times.items() if name != "cpu"}
+    return {}
+
+
+def cpu_pressure(files: MachineFiles = HERE) -> float | None:
     """Return the share of the last 10 s in which some task waited for a CPU (PSI); None if the kernel has no PSI."""
-    return pressures().get("cpu")
+    return pressures(files).get("cpu")
 
 
-def pressures() -> dict[str, float]:
+def pressures(files: MachineFiles = HERE) -> dict[str, float]:
     """Return the shares of the last 10 s in which some task waited, by resource (PSI); empty without PSI."""
     found = {}
     for resource in ("cpu", "io", "memory"):
         with suppress(OSError):
-            first = Path(f"/proc/pressure/{resource}").read_text().split()
+            first = files.text(f"/proc/pressure/{resource}").split()
             found[resource] = float(first[1].removeprefix("avg10=")) / 100
     return found
 
 
-def memory_stalled_seconds() -> float | None:
+def memory_stalled_seconds(files: MachineFiles = HERE) -> float | None:
     """Return for how long some task has waited for memory since boot (PSI); None if the kernel has no PSI."""
     with suppress(OSError):
-        return int(Path("/proc/pressure/memory").read_text().split("total=")[1].split()[0]) / 1e6
+        return int(files.text("/proc/pressure/memory").split("total=")[1].split()[0]) / 1e6
     return None
 
 
@@ -138,15 +143,15 @@ SECTOR = 512
 NO_DISKS = ("loop", "ram", "zram", "nbd", "dm-", "md", "drbd")
 
 
-def disk_work() -> dict[str, DiskTotals]:
+def disk_work(files: MachineFiles = HERE) -> dict[str, DiskTotals]:
     """Return the work of each of this machine's disks by its name; empty without /proc/diskstats.
 
     Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst): sectors of 512 bytes, milliseconds.
     """
     found = {}
     with suppress(OSError):
-        whole = {name for name in os.listdir("/sys/block") if not name.startswith(NO_DISKS)}
-        for line in Path("/proc/diskstats").read_text().splitlines():
+        whole = {name for name in files.names("/sys/block") if not name.startswith(NO_DISKS)}
+        for line in files.text("/proc/diskstats").splitlines():
             _, _, name, *fields = line.split()
             if name in whole:
                 found[name] = DiskTotals(int(fields[9]) / 1000, SECTOR * (int(fields[2]) + int(fields[6])))
@@ -175,6 +180,6 @@ def disk_of(device: str) -> dict[str, Any]:
     return {}
 
 
-def load1() -> float:
+def load1(files: MachineFiles = HERE) -> float:
     """Return the load average of the last minute."""
-    return os.getloadavg()[0]
+    return float(files.text("/proc/loadavg").split()[0]) if files is not HERE else os.getloadavg()[0]

@@ -7,10 +7,11 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
+
+from replication_lab.world.machine_files import HERE, MachineFiles
 
 PROC = Path("/proc")
 PROXY = "docker-proxy"
@@ -45,30 +46,30 @@ class Work:
 Processes = Mapping[Process, Work]
 
 
-def every() -> dict[Process, Work]:
+def every(files: MachineFiles = HERE) -> dict[Process, Work]:
     """Return all processes with their work so far."""
     found = {}
-    for name in os.listdir(PROC):
+    for name in files.names(PROC):
         if name.isdigit():
             # It may have ended meanwhile.
             with suppress(OSError):
-                process, work = _read(int(name))
+                process, work = _read(files, int(name))
                 found[process] = work
     return found
 
 
-def _read(pid: int) -> tuple[Process, Work]:
-    head, _, rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(") ")
+def _read(files: MachineFiles, pid: int) -> tuple[Process, Work]:
+    head, _, rest = files.text(PROC / str(pid) / "stat").rpartition(") ")
     fields, second = rest.split(), os.sysconf("SC_CLK_TCK")
     cpu, of_children = (sum(map(int, fields[each])) / second for each in (CPU, OF_CHILDREN))
     parent = int(fields[PARENT])
-    disk_bytes = 0 if parent == KERNEL else _disk_bytes(pid)
+    disk_bytes = 0 if parent == KERNEL else _disk_bytes(files, pid)
     return Process(pid, int(fields[START])), Work(head.partition(" (")[2], parent, cpu, of_children, disk_bytes)
 
 
-def _disk_bytes(pid: int) -> int:
+def _disk_bytes(files: MachineFiles, pid: int) -> int:
     with suppress(OSError):
-        lines = (PROC / str(pid) / "io").read_text().splitlines()
+        lines = files.text(PROC / str(pid) / "io").splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith(("read_bytes", "write_bytes")))
     return 0
 
@@ -86,21 +87,20 @@ def descendants(found: Processes, ancestors: Collection[int]) -> set[Process]:
     return below
 
 
-def publishing(found: Processes, subnets: Iterable[str]) -> set[Process]:
+def publishing(found: Processes, subnets: Iterable[str], files: MachineFiles = HERE) -> set[Process]:
     """Return the processes `docker-proxy` that publish a port of a container in these networks.
 
     Docker starts one for each port; it carries every connection from this machine to the container.
     """
     networks = [ip_network(each) for each in subnets]
     proxies = (process for process, work in found.items() if work.name == PROXY) if networks else ()
-    return {each for each in proxies if any(ip_address(_published(each)) in one for one in networks)}
+    return {each for each in proxies if any(ip_address(_published(each, files)) in one for one in networks)}
 
 
-@lru_cache(maxsize=1000)
-def _published(proxy: Process) -> str:
+def _published(proxy: Process, files: MachineFiles) -> str:
     """Return the address of the container whose port a `docker-proxy` publishes; 0.0.0.0 if it has ended."""
     with suppress(OSError, ValueError):
-        words = (PROC / str(proxy.pid) / "cmdline").read_text().split("\0")
+        words = files.text(PROC / str(proxy.pid) / "cmdline").split("\0")
         return words[words.index("-container-ip") + 1]
     return "0.0.0.0"
 

@@ -10,6 +10,7 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 
 from replication_lab.world.docker import control_groups, engine, labels
+from replication_lab.world.machine_files import HERE, MachineFiles
 from replication_lab.world.mysql.server import Server
 
 
@@ -68,9 +69,9 @@ class LabContainers:
         """
         return self.cpu_seconds_of(self.every)
 
-    def cpu_seconds_of(self, containers: Mapping[str, Container]) -> dict[str, float]:
-        """Return the same of these containers, by the names in `every`."""
-        counted = {name: control_groups.cpu_seconds(str(one.id)) for name, one in containers.items()}
+    def cpu_seconds_of(self, containers: Mapping[str, Container], files: MachineFiles = HERE) -> dict[str, float]:
+        """Return the same of these containers, by the names in `every`; `files` are those of the engine's machine."""
+        counted = {name: control_groups.cpu_seconds(str(one.id), files) for name, one in containers.items()}
         not_here = [name for name, seconds in counted.items() if seconds is None]
         if not_here:
             with ThreadPoolExecutor(8) as pool:

@@ -7,37 +7,49 @@ A query to the engine takes milliseconds of its CPU for each container. Without 
 from contextlib import suppress
 from pathlib import Path
 
+from replication_lab.world.machine_files import HERE, MachineFiles
+
 ROOT = Path("/sys/fs/cgroup")
 # Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
+# By the controller of version 1; version 2 has none.
+FILES = (
+    *(("cpuacct", "cpuacct.usage"), ("cpuacct", "cgroup.procs"), ("memory", "memory.failcnt")),
+    *(("", "cpu.stat"), ("", "cgroup.procs"), ("", "memory.events")),
+)
 PLACES = ("docker/{}", "system.slice/docker-{}.scope")
 
 
-def cpu_seconds(container: str) -> float | None:
+def cpu_seconds(container: str, files: MachineFiles = HERE) -> float | None:
     """Return the CPU time of a container's current run by its ID; None if it has ended, or its groups are elsewhere."""
-    nanoseconds = _text(container, "cpuacct", "cpuacct.usage")
+    nanoseconds = _text(files, container, "cpuacct", "cpuacct.usage")
     if nanoseconds:
         return int(nanoseconds) / 1e9
-    microseconds = _number(_text(container, "", "cpu.stat"), "usage_usec")
+    microseconds = _number(_text(files, container, "", "cpu.stat"), "usage_usec")
     return None if microseconds is None else microseconds / 1e6
 
 
-def memory_limit_hits(container: str) -> int:
+def memory_limit_hits(container: str, files: MachineFiles = HERE) -> int:
     """Return how often a container reached its own limit of memory; 0 if that is not known."""
-    once = _text(container, "memory", "memory.failcnt")
-    return int(once) if once else _number(_text(container, "", "memory.events"), "max") or 0
+    once = _text(files, container, "memory", "memory.failcnt")
+    return int(once) if once else _number(_text(files, container, "", "memory.events"), "max") or 0
 
 
-def processes(container: str) -> frozenset[int]:
+def processes(container: str, files: MachineFiles = HERE) -> frozenset[int]:
     """Return the host's numbers of a container's processes; none if its groups are elsewhere."""
-    numbers = _text(container, "cpuacct", "cgroup.procs") or _text(container, "", "cgroup.procs")
+    numbers = _text(files, container, "cpuacct", "cgroup.procs") or _text(files, container, "", "cgroup.procs")
     return frozenset(map(int, numbers.split()))
 
 
-def _text(container: str, controller: str, file: str) -> str:
+def paths(container: str) -> list[str]:
+    """Return the paths at which the files may be that these functions read of a container."""
+    return [str(ROOT / one / place.format(container) / file) for one, file in FILES for place in PLACES]
+
+
+def _text(files: MachineFiles, container: str, controller: str, file: str) -> str:
     """Return the text of a file in a container's group; empty if there is none. Version 2 has no controllers."""
     for place in PLACES:
         with suppress(OSError):
-            return (ROOT / controller / place.format(container) / file).read_text()
+            return files.text(ROOT / controller / place.format(container) / file)
     return ""
 
 

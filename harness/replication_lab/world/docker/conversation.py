@@ -8,32 +8,33 @@ from typing import IO
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
-from replication_lab.world.docker.service import Service
 
 ANSWER_SECONDS = 2.5
-QUESTION, END = b"\n", b"\n\n"
+END = b"\n\n"
 SIZE = 1 << 16
 
 
 class Conversation:
-    """A running command: each question is an empty line, and each answer ends with one.
+    """A running command: each question is a line, and each answer ends with an empty one.
 
-    The command ends with its container, and when this process closes its standard input.
+    The command ends with its container, and when this process closes its standard input. `name` is who is asked; the
+    command of Docker's client is in a session of its own, so that Ctrl-C does not end it before what needs it.
     """
 
-    def __init__(self, service: Service, *command: str):
-        self._name = service.name
+    def __init__(self, name: str, *command: str):
+        self._name = name
         self._process = subprocess.Popen(
-            ["docker", "exec", "-i", str(service.container.id), *command],
+            ["docker", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self.close = weakref.finalize(self, _end, self._process)
         # What was received of the next answer, and the number of questions that were asked and not answered yet.
         self._received, self._unanswered = b"", 0
 
-    def ask(self) -> str:
+    def ask(self, question: str = "") -> str:
         """Return the answer; LabError, and the end of the command, if it has ended; LabError if none comes in time.
 
         A command that was too slow, as in a frozen container, is asked again: late answers are left out.
@@ -43,7 +44,7 @@ class Conversation:
             while self._unanswered:
                 self._answer(ends)
                 self._unanswered -= 1
-            os.write(self._pipe(self._process.stdin), QUESTION)
+            os.write(self._pipe(self._process.stdin), f"{question}\n".encode())
             self._unanswered += 1
             found = self._answer(ends)
             self._unanswered -= 1

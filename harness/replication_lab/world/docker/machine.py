@@ -73,6 +73,13 @@ def _elsewhere(found: EngineMachine) -> str:
     return ""
 
 
+def hides_load(found: EngineMachine) -> str:
+    """Return why the machine does not know what its own host takes from it; empty if its kernel counts stolen time."""
+    if found.system == DESKTOP or platform.system() != "Linux":
+        return f"{found.elsewhere or 'the engine runs in a virtual machine'}, which does not tell what its host takes"
+    return ""
+
+
 def reached_by_neighbours(found: EngineMachine) -> str:
     """Return why other machines may reach ports that are published on 127.0.0.1; empty if they cannot.
 

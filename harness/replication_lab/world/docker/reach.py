@@ -1,39 +1,51 @@
-"""The way to ports of an engine on another machine, where they are published on that machine's loopback only.
+"""The machine of an engine that is not this one: its published ports, and its files of /proc and /sys.
 
-A container in the network of the engine's machine runs commands that connect to a port; the engine's own connection
-(tcp:// with or without TLS, ssh://) carries what they send. The container ends with this process, however it ends.
+Ports are published on that machine's loopback only. A container of the lab, in the network and among the processes of
+that machine, connects to them and reads the files; the engine's own connection (tcp:// with or without TLS, ssh://)
+carries both. The container ends with this process, however it ends.
 """
 
+import json
 import socket
 import subprocess
 import threading
 import uuid
+from collections.abc import Sequence
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images
+from replication_lab.world.docker.conversation import Conversation
+from replication_lab.world.machine_files import MachineFiles
 
 IMAGE = "toxiproxy"
-_guard = threading.Lock()
+START_SECONDS = 20
+# It reads what any user may read, and with SYS_PTRACE what processes made disks do.
+OPTIONS = (
+    *("--rm", "--interactive", "--network", "host", "--pid", "host", "--cgroupns", "host", "--read-only"),
+    *("--cap-drop", "ALL", "--cap-add", "SYS_PTRACE", "--security-opt", "no-new-privileges"),
+    *("--volume", "/sys/fs/cgroup:/sys/fs/cgroup:ro", "--log-driver", "none", "--entrypoint", "/reach"),
+)
 
 
-class _Gateway:
-    """The container in which connections are made; `name` is its own."""
+class _Hand:
+    """The container on the engine's machine; `name` is its own."""
 
     def __init__(self) -> None:
         images.ensure([IMAGE])
         self.name = f"replication-lab-reach-{uuid.uuid4().hex[:12]}"
-        options = ("--rm", "--interactive", "--network", "host", "--log-driver", "none", "--entrypoint", "/reach")
-        # The engine closes the command's standard input when this process, which holds the other end, is gone.
-        self._process = _docker("run", "--name", self.name, *options, images.PREFIX + IMAGE, output=subprocess.PIPE)
-        if not self._process.stdout or self._process.stdout.readline() != b"ready\n":
-            raise LabError(
-                "the container that leads to published ports of the engine's machine does not run",
-                f"{images.PREFIX}{IMAGE} in that machine's network",
-                f"docker run --rm --network host --entrypoint /reach {images.PREFIX}{IMAGE} 127.0.0.1:22",
-            )
+        run = ("run", "--name", self.name, *OPTIONS, images.PREFIX + IMAGE)
+        self.talk = Conversation("the engine's machine", *run)
+        wait_until(self.answers, "the container on the engine's machine to answer", START_SECONDS, hint="./lab doctor")
 
-    def runs(self) -> bool:
-        return self._process.poll() is None
+    def answers(self) -> bool:
+        """Return whether it answers; LabError if it has ended."""
+        try:
+            return self.talk.ask() == "{}"
+        except LabError:
+            if self.talk.has_ended:
+                raise
+            return False
 
 
 class _Way:
@@ -51,21 +63,20 @@ class _Way:
             connection, _ = self._listening.accept()
             carriers = [each for each in carriers if each.poll() is None]
             with connection:
-                carriers.append(
-                    _docker("exec", "--interactive", _gateway().name, "/reach", self._target, both=connection)
-                )
+                carriers.append(_carrier(connection, self._target))
 
 
-_gateways: list[_Gateway] = []
+_guard = threading.RLock()
+_hands: list[_Hand] = []
 _ways: dict[tuple[str, int], _Way] = {}
 
 
-def _gateway() -> _Gateway:
+def _hand() -> _Hand:
     """Return the running container, started again if the engine was."""
     with _guard:
-        if not _gateways or not _gateways[-1].runs():
-            _gateways.append(_Gateway())
-        return _gateways[-1]
+        if not _hands or _hands[-1].talk.has_ended:
+            _hands.append(_Hand())
+        return _hands[-1]
 
 
 def address(host: str, port: int) -> tuple[str, int]:
@@ -73,22 +84,25 @@ def address(host: str, port: int) -> tuple[str, int]:
 
     A refused connection is accepted here, and ends at once.
     """
-    _gateway()
+    _hand()
     with _guard:
         if (host, port) not in _ways:
             _ways[host, port] = _Way(host, port)
         return _ways[host, port].address
 
 
-def _docker(
-    *words: str, output: int = subprocess.DEVNULL, both: socket.socket | None = None
-) -> "subprocess.Popen[bytes]":
-    """Start a command of Docker's client in a session of its own, which Ctrl-C does not interrupt."""
-    given = both.fileno() if both else subprocess.PIPE
+def files(paths: Sequence[str]) -> MachineFiles:
+    """Return the files on the engine's machine that match these paths, as images/toxiproxy/reach reads them."""
+    with _guard:
+        return MachineFiles(json.loads(_hand().talk.ask(" ".join(paths))))
+
+
+def _carrier(connection: socket.socket, target: str) -> "subprocess.Popen[bytes]":
+    """Start a command of Docker's client that carries a connection, in a session that Ctrl-C does not interrupt."""
     return subprocess.Popen(
-        ["docker", *words],
-        stdin=given,
-        stdout=given if both else output,
+        ["docker", "exec", "--interactive", _hand().name, "/reach", target],
+        stdin=connection.fileno(),
+        stdout=connection.fileno(),
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )

@@ -190,7 +190,8 @@ class Peer:
 
     def states(self) -> Conversation:
         """Return a command in the machine whose answers are /proc/drbd. No program is started for an answer."""
-        return Conversation(self.machine, "guest", "resource", "states")
+        command = ("guest", "resource", "states")
+        return Conversation(self.machine.name, "exec", "-i", str(self.machine.container.id), *command)
 
     def settings(self) -> dict[str, str]:
         """Return the resource's options that are in force, defaults included: {option: value}."""
