@@ -20,7 +20,7 @@ def images(built):
     attaching.build()
 
 
-def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started):
+def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started, tmp_path):
     """Its only volume is for logs, and is called like the server. Its rows are still there, and it still replicates."""
     name = started("lost")
     before = attaching.settings(name)
@@ -30,6 +30,8 @@ def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started):
     assert refused.returncode == 3
     assert "datadir: /var/lib/mysql, which is on no volume" in refused.stderr
     assert "a link from mysql-replica would recreate its container" in refused.stderr
+    subprocess.run(attaching.next_command(refused.stderr).split(), cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "mysql-replica-data" / "ibdata1").exists()
     assert attaching.settings(name) == before and name not in project.all_labs()
     said = attaching.query(name, "mysql-replica", "lost-secret", "SHOW REPLICA STATUS; SELECT item FROM shop.orders")
     assert "Replica_SQL_Running: Yes" in said and "item: book" in said
@@ -94,6 +96,29 @@ def test_a_source_by_the_name_of_a_link_is_recognised(attach, command, tmp_path)
         assert "verified: db, db-replica: healthy, and replicating as before" in answer.stderr
         code, said = attaching.drilled(command, name, "--fault", "cut-replication")
         assert code == 0 and "HOLDS" in said, said
+        assert command("detach", "--lab", name).returncode == 0
+        assert attaching.settings(name) == before
+
+
+def test_a_server_in_the_network_of_another_service_is_a_node(attach, command, tmp_path):
+    """The lab reaches it by that service, and sees that it replicates; nothing of it is recreated."""
+    folder = Path(shutil.copytree(attaching.PROJECTS / "replicas", tmp_path / "replicas"))
+    file = folder / "docker-compose.yml"
+    gateway = (
+        "  gateway:\n    image: ${SHOP_IMAGE:-shop}\n    command: [sleep, infinity]\n    stop_grace_period: 1s\n\n"
+    )
+    shared = f"{gateway}  db-replica:\n    network_mode: service:gateway\n"
+    file.write_text(file.read_text().replace("  db-replica:\n", shared, 1))
+    name = f"gateway-{secrets.token_hex(3)}"
+    with attaching.running(folder, name):
+        before = attaching.settings(name)
+        asked = ("attach", "-f", str(file), "-p", name, "--link", "app:db", "--yes")
+        answer = command(*asked, **attaching.ENVIRONMENT)
+        refused = command(*asked[:-2], "db-replica:db", "--yes", **attaching.ENVIRONMENT)
+
+        assert answer.returncode in (0, 2), answer.stderr
+        assert attaching.nodes(command, name)["db-replica"].startswith("replicates from db-primary:3306")
+        assert refused.returncode == 3
         assert command("detach", "--lab", name).returncode == 0
         assert attaching.settings(name) == before
 

@@ -1,10 +1,13 @@
 """Is each project that cannot be attached refused before anything changes, by its name and with the reason?"""
 
+import shlex
 from dataclasses import replace
 
+import click
 import pytest
 from replication_lab.attach import checks
 from replication_lab.attach.asked_link import AskedLink, parse_link
+from replication_lab.cli import cli
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall
 
@@ -36,8 +39,23 @@ def test_a_next_command_names_the_files_of_the_project():
 def refusal(act, *arguments) -> str:
     with pytest.raises(LabError) as caught:
         act(*arguments)
-    assert caught.value.expected and caught.value.next_step
+    assert caught.value.expected
+    can_be_typed(caught.value.next_step)
     return caught.value.found
+
+
+def can_be_typed(command: str) -> None:
+    """Fail unless the next command is one, of this project's files, or one of the lab's with its options."""
+    program, *words = shlex.split(command)
+    if program == "docker":
+        assert "--file" in words and "…" not in command, command
+    else:
+        assert program == "./lab", command
+        try:
+            parent = click.Context(cli, info_name="lab", **cli.context_settings)
+            cli.get_command(parent, words[0]).make_context(words[0], words[1:], parent)
+        except click.exceptions.Exit:
+            assert words[-1] == "--help"
 
 
 @pytest.mark.parametrize(
@@ -131,6 +149,7 @@ def test_a_project_that_does_not_run_or_is_attached_is_refused():
         ({"db": {"networks": {"back": None}}}, {}, "app and db have no network in common"),
         ({"app": {"extra_hosts": ["db=10.0.0.1"]}}, {}, "app has db at 10.0.0.1 in extra_hosts"),
         ({"app": {"extra_hosts": {"shop-db-1": "10.0.0.1"}}}, {}, "app has shop-db-1 at 10.0.0.1 in extra_hosts"),
+        ({"app": {"extra_hosts": ["mysql=172.20.0.2"]}}, {}, "app has mysql at 172.20.0.2 in extra_hosts"),
         ({"app": {"external_links": ["other-db-1:db"]}}, {}, "app reaches other-db-1:db by external_links"),
     ],
 )

@@ -1,6 +1,7 @@
 """Does `lab attach` ask before it recreates containers, and say what was not seen?"""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -69,6 +70,16 @@ def test_what_will_be_recreated_is_said_before(attach):
     assert said.exit_code == 0 and attach.done == ["40ms"]
     assert "2 containers of app will be recreated, now and at `lab detach`" in said.output
     assert "db2 is left out: why" in said.output and "restore   ./lab detach --lab shop" in said.output
+
+
+def test_drills_that_would_be_refused_are_not_proposed(attach, monkeypatch):
+    """The reason is said before anything changes."""
+    assert "drill     ./lab drill --lab shop\n  connect " in attach("--yes").output
+    monkeypatch.setattr(command, "plan", lambda _: replace(PLAN, no_drills="db has the filter Binlog_Do_DB = app"))
+    said = attach("--yes").output
+
+    assert "`lab drill` will be refused: db has the filter Binlog_Do_DB = app" in said
+    assert "./lab drill" not in said and "restore   ./lab detach --lab shop" in said
 
 
 def test_a_volume_without_a_name_is_said_before(attach, monkeypatch):

@@ -120,7 +120,7 @@ def test_a_server_that_would_lose_its_data_is_refused_by_name(check, refused):
 
     assert "a link from db would recreate its container, and its server would lose" in error.found
     assert "datadir: /var/lib/mysql, which is on no volume" in error.found
-    assert error.next_step.startswith("docker cp shop-db-1:/var/lib/mysql db-data")
+    assert error.next_step == "docker cp shop-db-1:/var/lib/mysql ./db-data"
 
 
 def test_symbolic_links_are_followed(check, refused):

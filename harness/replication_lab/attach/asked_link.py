@@ -26,7 +26,7 @@ def parse_link(text: str) -> AskedLink:
     target, colon, port = rest.partition(":")
     is_number = re.fullmatch(r"[1-9]\d{0,4}", port) is not None
     if not source or not target or (colon and not is_number):
-        raise LabError(f"--link {text!r} does not name two services", FORM, "--link app:db")
+        raise LabError(f"--link {text!r} does not name two services", FORM, "./lab attach --help")
     if source == target:
-        raise LabError(f"--link {text} leads from {source} to itself", FORM, "--link app:db")
+        raise LabError(f"--link {text} leads from {source} to itself", FORM, "./lab attach --help")
     return AskedLink(source, target, int(port or 0))

@@ -90,25 +90,26 @@ def _check_runs(project: ComposeProject, service: str) -> None:
 
 def _check_names(project: ComposeProject, link: AskedLink) -> None:
     names = set(project.names(link.target, link.source))
+    addresses = {each for one in project.containers(link.target) for each in one.addresses.values() if each}
     for name, address in project.extra_hosts(link.source).items():
-        if name in names:
+        if name in names or address in addresses:
             raise LabError(
                 f"{link.source} has {name} at {address} in extra_hosts, which overrides any alias",
-                f"a name that the network resolves: no {name} in extra_hosts",
-                f"remove it from {link.source}, then {_up(project, link.source)}",
+                f"a name that the network resolves: {link.source} without {name} in extra_hosts, and started again",
+                _up(project, link.source),
             )
     for each in project.service(link.source).get("external_links") or []:
         if str(each).rpartition(":")[2] in names:
             raise LabError(
                 f"{link.source} reaches {each} by external_links, in another project",
-                "a link between two services of the project",
-                f"remove it from {link.source}, then {_up(project, link.source)}",
+                f"a link between two services of the project: {link.source} without external_links, and started again",
+                _up(project, link.source),
             )
     for why in project.by_address(link.source, link.target):
         raise LabError(
             f"connections of {link.source} would not cross the link: {why}",
-            f"{link.source} to connect to {link.target} by its name",
-            f"set the name {link.target} there, then {_up(project, link.source)}",
+            f"{link.source} to connect to {link.target} by its name {link.target}, and started again",
+            _up(project, link.source),
         )
 
 
@@ -123,8 +124,9 @@ def check_unchanged(project: ComposeProject, services: Sequence[str]) -> None:
     for service in services:
         raise LabError(
             f"{service} runs with settings that differ from what the files and the environment give now",
-            "unchanged settings, because lab detach must restore the containers as they are",
-            f"the same -f, --env-file and variables as at its start; or {_up(project, service)}",
+            "unchanged settings (-f, --env-file, variables), because lab detach must restore the containers as they "
+            "are; or the service with its new settings",
+            _up(project, service),
         )
 
 

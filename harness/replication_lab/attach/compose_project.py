@@ -140,8 +140,8 @@ class ComposeProject:
         if len(found) > 1:
             raise LabError(
                 f"{service} has the ports {', '.join(map(str, sorted(found)))}; it is unknown which one is for SQL",
-                "a link with the port for SQL",
-                f"--link CONSUMER:{service}:{min(found)}",
+                f"a link with the port for SQL, such as --link CONSUMER:{service}:{min(found)}",
+                "./lab attach --help",
             )
         return found.pop()
 

@@ -41,12 +41,13 @@ class AskedAttachment:
 
 @dataclass(frozen=True)
 class AttachPlan:
-    """An attachment that nothing speaks against, before anything has changed."""
+    """An attachment that nothing speaks against, before anything has changed; `no_drills` is why drills are refused."""
 
     attached: Attachment
     linked: dict[str, list[str]]
     kept: attachments.KeptAttachment
     remarks: list[str]
+    no_drills: str = ""
 
 
 def plan(asked: AskedAttachment) -> AttachPlan:
@@ -139,7 +140,8 @@ def _plan(
         compose_call.used_variables(call.options),
         {node: (account.user, account.password) for node, account in asked.accounts.items()},
     )
-    return AttachPlan(attachment, {each: found.links(each) for each in consumers}, kept, remarks)
+    linked = {each: found.links(each) for each in consumers}
+    return AttachPlan(attachment, linked, kept, remarks, _no_drills(attachment, answering))
 
 
 def _ports(asked: AskedAttachment, found: ComposeProject) -> tuple[dict[str, int], dict[str, LabError]]:
@@ -192,12 +194,6 @@ def _recognise(
         remarks.append(
             f"{node} replicates from {host}, which is not a service of {found.name}: the lab does not observe it"
         )
-    try:
-        members = {node: answering[node] for node in set_of.roles}
-        writer = next((node for node, role in set_of.roles.items() if role == "source"), "")
-        writable.refuse_unfit(members, writer, set_of.follows, found.name)
-    except LabError as error:
-        remarks.append(f"`lab drill` will be refused: {error.found}")
     for link in asked.links:
         if link.target not in set_of.roles:
             raise LabError(
@@ -207,6 +203,17 @@ def _recognise(
                 found.call.attached_by(each for each in asked.links if each is not link),
             )
     return set_of
+
+
+def _no_drills(attached: Attachment, answering: Mapping[str, Server]) -> str:
+    """Return why drills on the project will be refused; an empty string if nothing speaks against them now."""
+    writer = next((node for node, role in attached.nodes.items() if role == "source"), "")
+    members = {node: answering[node] for node in attached.nodes}
+    try:
+        writable.refuse_unfit(members, writer, attached.follows, attached.compose.project)
+    except LabError as error:
+        return error.found
+    return ""
 
 
 def _link(found: ComposeProject, asked: AskedLink, set_of: Recognised) -> AttachedLink:
@@ -293,7 +300,7 @@ def _consumer(found: ComposeProject, containers: Mapping[str, list[Container]], 
 
 def warnings(found: AttachPlan) -> list[str]:
     """Return what the user has to know before the consumers are recreated."""
-    said = [*found.remarks]
+    said = [*found.remarks, *([f"`lab drill` will be refused: {found.no_drills}"] if found.no_drills else [])]
     for consumer in found.attached.consumers:
         many = f"{consumer.count} containers of " if consumer.count > 1 else ""
         what = "its server restarts" if consumer.service in found.attached.nodes else "its connections end"

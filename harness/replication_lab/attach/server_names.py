@@ -89,6 +89,6 @@ def refuse_undirectable(project: ComposeProject, replica: str, source: str, at: 
         return
     raise LabError(
         f"{replica} replicates from {source} {why}",
-        f"the name {source} and port {port} as the source's address",
-        f"set that on {replica}, then {project.call.attached_by([f'{replica}:{source}'])}",
+        f"the name {source} and port {port} as the source's address on {replica}",
+        project.call.attached_by([f"{replica}:{source}"]),
     )

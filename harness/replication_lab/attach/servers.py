@@ -59,8 +59,9 @@ class ServersOfProject:
             return ("127.0.0.1" if host in ANY_ADDRESS else host), int(bindings[0]["HostPort"])
         raise LabError(
             f"{node} does not answer at port {port} from this machine",
-            "a server that accepts connections, and on Docker Desktop a published port",
-            f'add to {node} in the project: ports: ["127.0.0.1::{port}"]; or --link CONSUMER:{node}:PORT',
+            f'a server that accepts connections, on Docker Desktop at a published port (ports: ["127.0.0.1::{port}"]); '
+            f"another port is given by --link CONSUMER:{node}:PORT",
+            "./lab attach --help",
         )
 
 

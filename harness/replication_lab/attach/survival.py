@@ -78,9 +78,9 @@ def check(project: ComposeProject, service: str, server: Server, containers: Seq
             listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise LabError(
                 f"a link from {service} would recreate its container, and its server would lose\n  {listed}",
-                f"a volume with a name, or a folder of the host, for each of these folders of {service}",
-                f"docker cp {container.name}:{found[DATADIR]} {service}-data saves the data; then add the volume to "
-                f"{service}, or leave this link out",
+                f"a volume with a name, or a folder of the host, for each of these folders of {service}; before it is "
+                "added, the data can be saved",
+                f"docker cp {container.name}:{found[DATADIR]} ./{service}-data",
             )
 
 

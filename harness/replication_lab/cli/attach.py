@@ -58,7 +58,7 @@ def attach(
     if json_:
         print_json(views.view(lab))
     else:
-        output.how_to_use_attached(out, lab)
+        output.how_to_use_attached(out, lab, drills=not found.no_drills)
     sys.exit(UNKNOWN if any(map(attaching.is_unseen, proofs)) else 0)
 
 

@@ -65,14 +65,15 @@ ATTACHED = """
 {name} is attached.
   inspect   ./lab status --lab {name}
   inject    ./lab toxic {link} wan-200ms --lab {name}      to undo: ./lab toxic {link} none --lab {name}
-  drill     ./lab drill --lab {name}
-  connect   eval "$(./lab env --lab {name})"
+{drill}  connect   eval "$(./lab env --lab {name})"
   restore   ./lab detach --lab {name}
 """
 
 
-def how_to_use_attached(out: Console, lab: Lab) -> None:
-    out.print(ATTACHED.format(name=lab.name, link=lab.topology.links[0].name).strip(), markup=False)
+def how_to_use_attached(out: Console, lab: Lab, drills: bool) -> None:
+    """Print what can be done with an attached project; `drills` tells whether they are possible."""
+    drill = f"  drill     ./lab drill --lab {lab.name}\n" if drills else ""
+    out.print(ATTACHED.format(name=lab.name, link=lab.topology.links[0].name, drill=drill).strip(), markup=False)
 
 
 def _measure(topology: Topology) -> str:
