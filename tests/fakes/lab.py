@@ -143,7 +143,7 @@ class FakeContainers:
     def cpu_seconds(self) -> dict[str, float]:
         return {}
 
-    def cpu_seconds_of(self, containers: Mapping[str, Any]) -> dict[str, float]:
+    def cpu_seconds_of(self, containers: Mapping[str, Any], _files: object = None) -> dict[str, float]:
         return dict.fromkeys(containers, 0.0)
 
 

@@ -98,7 +98,6 @@ TICKS = 0.05
 @pytest.fixture
 def elsewhere_is(monkeypatch):
     """Set the reason why the engine's machine is not this one, as for the readings of the machine; empty if it is."""
-
     # Its container ends with the last reference to it.
     monkeypatch.setattr(reach, "_hands", [])
 

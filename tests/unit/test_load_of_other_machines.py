@@ -1,0 +1,77 @@
+"""Is the load of the engine's machine read where it runs, and one that cannot be read never taken for a quiet one?"""
+
+import itertools
+
+import pytest
+from replication_lab.model.core.errors import LabError
+from replication_lab.probes import noise
+from replication_lab.world.docker import machine, reach
+from replication_lab.world.machine_files import MachineFiles
+
+FAR = machine.EngineMachine("Debian", "amd64", 2, 8192, "6.1", elsewhere="DOCKER_HOST leads to tcp://10.1.0.2:2376")
+DESKTOP = machine.EngineMachine(
+    machine.DESKTOP, "amd64", 4, 8192, "6.10", elsewhere="Docker Desktop runs the engine in a virtual machine"
+)
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Put the engine on another machine."""
+    return lambda found: monkeypatch.setattr(machine, "facts", lambda: found)
+
+
+# The files of another machine of one CPU: half of its time goes to one program, which is not the lab's.
+def files_of_another(second):
+    ticks = 100 * second
+    times = f"{ticks // 2} 0 0 {ticks // 2} 0 0 0 0 0 0"
+    return {
+        "/proc": "7\n2",
+        "/proc/stat": f"cpu  {times}\ncpu0 {times}\n",
+        "/proc/loadavg": "0.50 0.40 0.30 1/100 7\n",
+        "/proc/7/stat": f"7 (backup) S 1 7 7 0 -1 0 0 0 0 0 {ticks // 2} 0 0 0 20 0 1 0 50 0",
+        "/proc/sys/kernel/random/boot_id": "another\n",
+    }
+
+
+def test_the_load_of_an_engine_s_own_machine_is_read_there(at, monkeypatch):
+    """What this process sees of its own machine says nothing of the engine's; this process runs elsewhere, too."""
+    at(FAR)
+    second = itertools.count()
+    monkeypatch.setattr(reach, "files", lambda _paths: MachineFiles(files_of_another(next(second))))
+    monkeypatch.setattr(noise.threading.Thread, "start", lambda _self: None)
+    monkeypatch.setattr(noise.threading.Thread, "join", lambda _self: None)
+    meter = noise.NoiseMeter([])
+    found = meter.read()
+
+    assert (found.foreign_cpu, found.own_cpu, found.load1) == (0.5, 0.0, 0.5)
+    assert found.why.startswith("other programs used 50% of the CPUs (limit 25%): backup")
+
+
+def test_a_load_that_cannot_be_read_is_not_quiet(at, monkeypatch):
+    """The engine's machine runs no container that could read it."""
+    at(FAR)
+
+    def refuse(_paths):
+        raise LabError("no such image", "the image toxiproxy", "./lab doctor")
+
+    monkeypatch.setattr(reach, "files", refuse)
+    meter = noise.NoiseMeter([])
+    meter.restart()
+    found = meter.read()
+    meter.close()
+
+    assert (found.quiet, found.readable, found.foreign_cpu) == (False, False, None)
+    assert found.why.startswith("the load of the Docker engine's machine cannot be read: no such image")
+    assert not noise.wait_for_quiet([], 60, pytest.fail), "waiting would change nothing"
+
+
+def test_a_machine_that_hides_its_host_s_load_is_not_quiet(at, monkeypatch):
+    """Docker Desktop's kernel counts no stolen time, so a busy laptop looks quiet from inside."""
+    at(DESKTOP)
+    monkeypatch.setattr(reach, "files", lambda _paths: MachineFiles(files_of_another(0)))
+    found = noise.NoiseMeter([]).read()
+
+    assert (
+        not found.readable and "Docker Desktop runs the engine in a virtual machine, which does not tell" in found.why
+    )
+    assert not noise.wait_for_quiet([], 60, pytest.fail), "waiting would change nothing"
