@@ -108,7 +108,7 @@ class FakeMember:
 @pytest.fixture
 def member():
     own_settings.forget(FakeMember.address, "wsrep_desync")
-    return Member(lambda server: dict(server.now))
+    return Member(lambda server: dict(vars(server)["now"]))
 
 
 def test_each_change_of_a_node_is_told_with_what_it_was_before(member):
@@ -300,7 +300,7 @@ def rules(monkeypatch):
     monkeypatch.setattr(
         "replication_lab.witnesses.told.Sampled", lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings)
     )
-    return packet_rules(lab).readings
+    return vars(packet_rules(lab))["readings"]
 
 
 def test_only_containers_of_the_lab_that_may_change_rules_are_observed(rules):
