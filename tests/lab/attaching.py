@@ -19,6 +19,7 @@ FILES = {
     "lost": "docker-compose.yml",
     "filtered": "docker-compose.yml",
     "channels": "docker-compose.yml",
+    "ring": "docker-compose.yml",
     "shop": "docker-compose.yml",
     "replicas": "docker-compose.yml",
     "waiting": "docker-compose.yml",

@@ -59,6 +59,19 @@ def test_a_replica_of_two_sources_is_refused_in_plain_words(attach, started):
     assert attaching.query(name, "replica", "channels-secret", "SHOW ALL SLAVES STATUS").count("SQL_Running: Yes") == 2
 
 
+def test_a_ring_is_refused_in_plain_words(attach, started):
+    """Whichever server the link leads to; both still replicate."""
+    name = started("ring")
+    before = attaching.settings(name)
+    for link in ("east:west", "west:east"):
+        refused = attach("ring", name, "--link", link)
+        assert refused.returncode == 3 and "replicate from each other in a ring" in refused.stderr, refused.stderr
+
+    assert attaching.settings(name) == before and name not in project.all_labs()
+    for service in ("east", "west"):
+        assert "SQL_Running: Yes" in attaching.query(name, service, "ring-secret", "SHOW SLAVE STATUS")
+
+
 def test_no_drill_writes_into_a_source_with_a_filter(attach, command, started):
     """The replicas would get a table without its schema, and stop: a drill of an earlier version did that to them."""
     name, secret = started("filtered"), "filtered-secret"
@@ -137,4 +150,19 @@ def test_a_replica_that_has_stopped_is_told_with_the_command_that_repairs_it(att
     subprocess.run(attaching.next_command(detached.stderr), shell=True, check=True, capture_output=True)
     clock.wait_until(
         lambda: "Slave_SQL_Running: Yes" in attaching.query(name, "db-replica", secret, "SHOW SLAVE STATUS"), "it runs"
+    )
+
+
+def test_a_lost_relay_log_is_told_with_the_command_that_receives_it_again(attach, command, started):
+    """Sabotage: its files are deleted while the project is attached; the server looks for them when it is recreated."""
+    name, secret = started("replicas"), "replicated-secret"
+    assert attach("replicas", name, "--link", "db:db-replica").returncode == 0
+    attaching.inside(f"{name}-db-replica-1", "sh", "-c", "rm /var/lib/mysql/relay.0*")
+    attaching.query(name, "db", secret, "INSERT INTO shop.orders (item) VALUES ('book')")
+    detached = command("detach", "--lab", name)
+
+    assert detached.returncode == 1 and "relay log" in detached.stderr, detached.stderr
+    subprocess.run(attaching.next_command(detached.stderr), shell=True, check=True, capture_output=True)
+    clock.wait_until(
+        lambda: "item: book" in attaching.query(name, "db-replica", secret, "SELECT * FROM shop.orders"), "the row"
     )

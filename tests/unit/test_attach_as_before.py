@@ -84,6 +84,18 @@ def test_a_replica_that_runs_has_to_catch_up_with_its_source(monkeypatch, wait):
     assert wait(None, before=msgspec.structs.replace(BEFORE, level_with="replica")) and not said
 
 
+def test_threads_that_stay_stopped_without_an_error_are_explained_by_the_log(wait):
+    """As MariaDB's after its relay log was lost: its status has no error, and its log names it."""
+    stopped = as_before.Trouble("stopped", False, "START SLAVE", unexplained=True, again="RESET SLAVE; START SLAVE")
+    found = container()
+    found.logs = lambda tail: b"[Note] ready\n[ERROR] Failed to open the relay log './relay.000002'\n"
+    with pytest.raises(NotAsBefore) as caught:
+        wait(stopped, found=found, stopped_seconds=0)
+
+    assert "stopped\n  [ERROR] Failed to open the relay log './relay.000002'" in caught.value.found
+    assert "RESET SLAVE; START SLAVE" in caught.value.next_step and "ready" not in caught.value.found
+
+
 def test_a_channel_is_named_in_the_words_of_the_server(server):
     """MySQL spells it differently."""
     (found,) = troubles(Replicating(3306, {"c1": "db:3306"}), server("mysql", _c1=BROKEN))
@@ -103,9 +115,10 @@ def container(status="running", health="healthy", **environment):
 def wait(monkeypatch):
     """Wait for a project whose replica has these troubles, one answer after another."""
 
-    def run(*answers, found=None, seconds=60.0, is_over=False, before=BEFORE):
+    def run(*answers, found=None, seconds=60.0, is_over=False, before=BEFORE, stopped_seconds=60.0):
         told, left = [], [*answers]
         monkeypatch.setattr(as_before, "SECONDS", seconds)
+        monkeypatch.setattr(as_before, "STOPPED_SECONDS", stopped_seconds)
         monkeypatch.setattr(as_before.clock, "pause", lambda _: None)
         monkeypatch.setattr(as_before.compose_call, "containers", lambda _: {"replica": [found or container()]})
         monkeypatch.setattr(as_before.own_schema, "is_left", lambda one: one.is_left)

@@ -18,13 +18,16 @@ from replication_lab.world.mysql.accounts import PASSWORDS, Account
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.features import features_of
 from replication_lab.world.mysql.galera import GaleraNode
-from replication_lab.world.mysql.replica import Replica, ReplicaStatus
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 # A recreated server may have to recover, and a member to join again.
 SECONDS = 180
-LOG_LINES = 12
+LOG_LINES, SEARCHED_LINES = 12, 1000
+# How long threads may be stopped without an error: a server starts them right after its own start.
+STOPPED_SECONDS = 15
+RELAY_LOG = "relay log"
 # Clients may write meanwhile.
 LEVEL_SECONDS = 2
 
@@ -35,11 +38,17 @@ class NotAsBefore(LabError):
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is not as before at a server; `ended` if it does not become so by itself, `statement` repairs it."""
+    """What is not as before at a server; `ended` if it does not become so by itself, `statement` repairs it.
+
+    `unexplained` threads are stopped without an error: only the server's log says why. `again` is the statement for a
+    replica that has lost its relay log.
+    """
 
     said: str
     ended: bool = False
     statement: str = ""
+    unexplained: bool = False
+    again: str = ""
 
 
 def look(server: Server, port: int, containers: Sequence[Container] = (), source: Server | None = None) -> Replicating:
@@ -94,21 +103,18 @@ def troubles(before: Replicating, server: Server) -> Iterator[Trouble]:
         found = channels.get(name)
         of = f" of the channel {name}" if name else ""
         start = _for_channel(dialect.start, name, dialect.family)
+        again = f"{_for_channel(dialect.stop, name, dialect.family)}; {dialect.again}; {start}"
         if found is None:
             yield Trouble(f"it no longer replicates{of} from {address}", ended=True)
         elif found.ended:
-            reset = f"{_for_channel(dialect.stop, name, dialect.family)}; {dialect.again}; "
-            yield Trouble(found.ended, True, (reset if _lost_relay_log(found) else "") + start)
+            yield Trouble(found.ended, True, again if RELAY_LOG in found.ended.lower() else start)
         elif not found.healthy:
-            yield Trouble(f"{found.threads}{of}{f': {found.error}' if found.error else ''}", statement=start)
+            said = f"{found.threads}{of}{f': {found.error}' if found.error else ''}"
+            yield Trouble(said, False, start, not (found.applying or found.error), again)
     if now.members < before.members:
         yield Trouble(f"it sees {now.members} members of its cluster, and saw {before.members} before")
     if now.acknowledging < before.acknowledging:
         yield Trouble(f"{now.acknowledging} replicas acknowledge its commits, and {before.acknowledging} did before")
-
-
-def _lost_relay_log(found: ReplicaStatus) -> bool:
-    return "relay log" in found.ended.lower()
 
 
 def _for_channel(statement: str, channel: str, family: str) -> str:
@@ -124,6 +130,8 @@ def wait(attached: Attachment, accounts: Mapping[str, Account], tell: Tell, *, i
     """
     project, done = attached.compose.project, list[str]()
     until = clock.timer() + SECONDS
+    # When each server last gave another reason than threads that are stopped without an error.
+    explained: dict[str, float] = {}
     waiting = dict(attached.servers)
     while waiting:
         containers = compose_call.containers(project)
@@ -133,10 +141,12 @@ def wait(attached: Attachment, accounts: Mapping[str, Account], tell: Tell, *, i
         servers = ServersOfProject(project, ports, containers, accounts)
         for node, before in [*waiting.items()]:
             found = _trouble(node, before, servers, is_over)
+            if node not in explained or not (found and found.unexplained):
+                explained[node] = clock.timer()
             if found is None:
                 done.append(node)
                 del waiting[node]
-            elif found.ended or clock.timer() > until:
+            elif found.ended or clock.timer() > until or clock.timer() > explained[node] + STOPPED_SECONDS:
                 raise _error(node, found, servers, attached)
         if waiting:
             clock.pause(0.2)
@@ -175,8 +185,10 @@ def _of_container(before: Replicating, container: Container) -> Trouble | None:
 
 def _error(node: str, found: Trouble, servers: ServersOfProject, attached: Attachment) -> NotAsBefore:
     container = servers.containers[node][0]
+    log = _errors_of(container) if found.unexplained else ""
     if found.statement:
-        next_step = by_hand(container, found.statement, servers.account(node))
+        statement = found.again if RELAY_LOG in log.lower() else found.statement
+        next_step = by_hand(container, statement, servers.account(node))
     elif container.status != "running":
         next_step = f"docker start {container.name}"
     else:
@@ -184,10 +196,17 @@ def _error(node: str, found: Trouble, servers: ServersOfProject, attached: Attac
     before = attached.servers[node]
     replicated = f", which replicated from {', '.join(before.channels.values())}" if before.channels else ""
     return NotAsBefore(
-        f"{node} of {attached.compose.project}{replicated}, is not as before: {found.said}",
+        f"{node} of {attached.compose.project}{replicated}, is not as before: {found.said}{log}",
         "every server healthy and replicating as before it was attached",
         next_step,
     )
+
+
+def _errors_of(container: Container) -> str:
+    """Return the last errors in a server's log, one a line; clients' health checks may have filled its end."""
+    lines = container.logs(tail=SEARCHED_LINES).decode(errors="replace").splitlines()
+    errors = [line for line in lines if "[ERROR]" in line]
+    return "".join(f"\n  {line}" for line in errors[-LOG_LINES:])
 
 
 def by_hand(container: Container, statement: str, account: Account | None) -> str:
