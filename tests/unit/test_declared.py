@@ -37,7 +37,7 @@ experiment(topology="async", cases=[slow], load=Inserts(rows=20), claims=[claim(
 
 BESIDE = """\
 presets:
-  short: {max_rounds: 4, sizes: {rows: 3}, cases: [slow]}
+  short: {max_rounds: 4, sizes: {rows: "{few}"}, cases: [slow]}
 claims:
   slow-enough: {sentence: it is fast, relation: "latency_p50_ms(slow) ≤ {most}"}
 """
@@ -75,7 +75,7 @@ def test_what_a_file_does_not_say_is_known(declared):
 def test_the_file_beside_it_has_claims_and_presets(declared, tmp_path):
     """They follow those of Python, and take the place of the presets that an experiment has by default."""
     (tmp_path / "lab" / "experiments" / "waits.yaml").write_text(BESIDE)
-    found = declared(RATE.replace("experiment(", "experiment(words={'most': 20}, "))
+    found = declared(RATE.replace("experiment(", "experiment(words={'most': 20, 'few': 3}, "))
 
     assert [claim.id for claim in found.claims] == ["claim-1", "slow-enough"]
     assert found.claims[1].relation.text == "latency_p50_ms(slow) ≤ 20"

@@ -101,7 +101,8 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
         parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
-        presets = [*parts["presets"], *_presets(beside.presets)] or [Preset("quick"), Preset("full", max_rounds=12)]
+        presets = [*parts["presets"], *_presets(stated.filled(beside.presets, known))]
+        presets = presets or [Preset("quick"), Preset("full", max_rounds=12)]
         parts["presets"] = {preset.name: preset for preset in presets}
         return Experiment(**{**parts, "cases": tuple(parts["cases"]), "claims": tuple(parts["claims"])})
 

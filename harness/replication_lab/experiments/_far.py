@@ -9,6 +9,8 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world import catalogue
 
 PUBLISHED_MS = 85
+# Seconds of loads across the WAN, which a preset names as lasting_2, lasting_1_5 and so on.
+LASTING = (1, 1.5, 2, 3, 30, 60)
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ class Far:
     def words(self) -> Words:
         """What claims in a YAML file name."""
         least, most = self.ms - self.near_ms, self.ms + self.near_ms
+        lasting = {f"lasting_{str(each).replace('.', '_')}": self.lasting(each) for each in LASTING}
         far = {"far": self.name, "toxic": self.toxic.name, "said": self.said, "ms": self.ms, "trip_ms": float(self.ms)}
-        return {**far, "near_ms": self.near_ms, "least_ms": least, "most_ms": most}
+        return {**far, **lasting, "near_ms": self.near_ms, "least_ms": least, "most_ms": most}
 
     def lasting(self, seconds: float) -> float:
         """Return for how long to load: as published, or longer where each client commits less often than that."""

@@ -50,7 +50,10 @@ def _row(name: str, system: System) -> Words:
 
 
 def words(wan: Far) -> Words:
-    """Return what cases and claims name: systems, those that Galera is compared with, distances, numbers of clients."""
+    """Return what cases and claims name: systems, those that Galera is compared with, distances, numbers of clients.
+
+    `of_three` are the cases of systems with three copies.
+    """
     systems = [_row(name, system) for name, system in SYSTEMS.items()]
     others = [
         {
@@ -61,8 +64,17 @@ def words(wan: Far) -> Words:
         if system.wait_point
         for galera in ["galera2" if name in TWO else "galera"]
     ]
+    of_three = (
+        *(f"{system}-{at}-{n}" for at in (LAN, wan.name) for system in THREE for n in CLIENTS),
+        *(f"galera-windows-{wan.name}-{n}" for n in (128, 256)),
+        *(f"galera-{at}-64-on-{n}" for at in (LAN, wan.name) for n in (2, 3)),
+        *("hot-galera-1", "hot-galera-2", "hot-galera-3", "hot-after-sync", "hot-after-commit"),
+        *(f"{load}-{at}" for load in ("counters", "bank") for at in (LAN, wan.name)),
+        *("slow-galera", "slow-after-commit"),
+    )
     return {
         **wan.words,
+        "of_three": list(of_three),
         "others": others,
         "systems": systems,
         "distances": [

@@ -14,7 +14,6 @@ from replication_lab.experiments._galera_cases import (
     SYSTEMS,
     THREE,
     TWO,
-    System,
     words,
 )
 from replication_lab.faults.cpu_limit import CpuSqueeze
@@ -152,57 +151,7 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     return {"latency_p50_ms": trip, "throughput": case.state.clients * 1000 / trip}
 
 
-# --- presets and curves -----------------------------------------------------------------------------------------------
-
-
-def _of_systems(systems: dict[str, System], distance: str, clients: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(f"{system}-{distance}-{n}" for system in systems for n in clients)
-
-
-# A second per point suffices for its rate; one row changes a dozen times a second, so that takes longer.
-def _short(wan: Far) -> dict[str, float]:
-    most, far_seconds, hot = wan.lasting(1), wan.lasting(2), wan.lasting(3)
-    return {"rows": 0, "seconds": 1, "most_seconds": most, "far_seconds": far_seconds, "hot_seconds": hot}
-
-
-# Eight rounds tell a ratio from the bound of 1.1 if it is 11 % away: neighbouring loads of 1 s vary by 12 %.
-BESIDE_THE_BOUND = "the ratio is 4 to 8 % below the bound on two CPUs; eight rounds of loads of 1 s show about 11 %"
-UNDECIDABLE = {f"faster-than-after-sync-{LAN}-{clients}": BESIDE_THE_BOUND for clients in (128, 256)}
-
-
-# On a LAN of two CPUs the ratio at 64 clients lies near 1 and varies by a seventh from round to round, so that sixteen
-# rounds may not decide it. At 8 clients it is 0.7, and a few rounds do.
-def _brief(wan: Far) -> tuple[str, ...]:
-    return (
-        *_of_systems(THREE, LAN, (1, 8)),
-        *_of_systems(THREE, wan.name, (1, 64)),
-        *("galera-lan-64", "hot-galera-1", "hot-galera-3", "counters-lan", "bank-lan", "slow-galera"),
-    )
-
-
-# The order of the systems, on a LAN and across a WAN, and what becomes of updates to one row: a minute of measuring.
-def _least(wan: Far) -> tuple[str, ...]:
-    return (*_of_systems(THREE, LAN, (8,)), *_of_systems(THREE, wan.name, (1,)), "hot-galera-3", "counters-lan")
-
-
-def _presets(wan: Far) -> tuple[Preset, ...]:
-    least = _short(wan) | {"far_seconds": wan.lasting(1.5)}
-    large = {"rows": 100_000, "seconds": 0, "most_seconds": wan.lasting(60)}
-    large |= {"far_seconds": wan.lasting(30), "hot_seconds": wan.lasting(30)}
-    of_three = (
-        *(name for at in (LAN, wan.name) for name in _of_systems(THREE, at, CLIENTS)),
-        *(f"galera-windows-{wan.name}-{n}" for n in (128, 256)),
-        *(f"galera-{at}-64-on-{n}" for at in (LAN, wan.name) for n in (2, 3)),
-        *("hot-galera-1", "hot-galera-2", "hot-galera-3", "hot-after-sync", "hot-after-commit"),
-        *(f"{load}-{at}" for load in ("counters", "bank") for at in (LAN, wan.name)),
-        *("slow-galera", "slow-after-commit"),
-    )
-    return (
-        Preset("least", max_rounds=16, sizes=least, cases=_least(wan)),
-        Preset("brief", max_rounds=16, sizes=least, cases=_brief(wan)),
-        Preset("quick", sizes=_short(wan), cases=of_three, undecidable=UNDECIDABLE),
-        Preset("full", sizes=large),
-    )
+# --- curves -----------------------------------------------------------------------------------------------------------
 
 
 def _curves(wan: Far, title: str, name: str) -> Curves:
@@ -219,7 +168,6 @@ def _curves(wan: Far, title: str, name: str) -> Curves:
 def _at(wan: Far) -> dict[str, Any]:
     return {
         "words": words(wan),
-        "presets": _presets(wan),
         "curves": (
             _curves(wan, "Throughput by number of clients", "throughput"),
             _curves(wan, "Median commit latency by number of clients", "latency_p50_ms"),

@@ -78,36 +78,10 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     return {"latency_p50_ms": trip, "throughput": case.state.clients * 1000 / trip}
 
 
-# On two CPUs, MySQL 8.0 made 0.76 to 0.81 times 64 commits per round trip; the limit is 0.75.
-UNDECIDABLE = {
-    "after-sync-64-clients-pipeline": "with 64 clients the value is too close to the limit on a machine with few CPUs"
-}
-
-
-# What a commit costs with and without semi-sync, on a LAN and across a WAN, and what a client sees too early.
-def _least(wan: Far) -> tuple[str, ...]:
-    return (
-        *("none", f"async-{wan.name}", f"after-sync-{wan.name}-1", f"after-sync-{wan.name}-seen"),
-        *("after-commit-direct", f"after-commit-{wan.name}-1", f"after-commit-{wan.name}-16"),
-        f"after-commit-{wan.name}-seen",
-    )
-
-
-def _presets(wan: Far) -> tuple[Preset, ...]:
-    small = {"near_rows": 0, "near_seconds": 1, "far_rows": 18, "far_seconds": wan.lasting(2), "seen_rows": 10}
-    large = {"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "far_seconds": wan.lasting(30), "seen_rows": 30}
-    return (
-        Preset("least", max_rounds=12, sizes=small, cases=_least(wan)),
-        Preset("quick", max_rounds=12, sizes=small, undecidable=UNDECIDABLE),
-        Preset("full", max_rounds=12, sizes=large),
-    )
-
-
 def _at(wan: Far) -> dict[str, Any]:
     return {
         "question": f"What does a commit cost when a replica {wan.said} away must acknowledge it?",
         "words": wan.words,
-        "presets": _presets(wan),
     }
 
 

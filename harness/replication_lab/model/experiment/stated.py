@@ -24,14 +24,14 @@ WORD = re.compile(r"\{(\w+)\}")
 def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
     """Yield the cases of entries. Raise LabError for an unknown word, and for a state that no case has."""
     for name, found, known in by_row(entries.items(), words):
-        parts = _filled(msgspec.to_builtins(found), known)
+        parts = filled(msgspec.to_builtins(found), known)
         topology, compared = parts["topology"], parts["compared"]
         try:
             state = msgspec.convert(parts["state"], CaseState)
         except msgspec.ValidationError as error:
             raise LabError(f"case {name}: {error}", "a state as in docs/statistics.md") from error
         yield Case(
-            _filled(name, known),
+            filled(name, known),
             parts["about"],
             parts["settings"],
             frozenset(parts["needs"]),
@@ -47,10 +47,10 @@ def claims(entries: Mapping[str, ClaimData], words: Words) -> Iterator[Claim]:
     for name, found, known in by_row((each for each in entries.items() if each[1].relation), words):
         predicted = found.predicted
         yield Claim(
-            _filled(name, known),
-            _filled(found.sentence, known),
-            parse_relation(_filled(found.relation, known)),
-            predicted=_word(_filled(predicted, known), known) if isinstance(predicted, str) else predicted,
+            filled(name, known),
+            filled(found.sentence, known),
+            parse_relation(filled(found.relation, known)),
+            predicted=_word(filled(predicted, known), known) if isinstance(predicted, str) else predicted,
             law=found.law,
         )
 
@@ -66,15 +66,15 @@ def by_row(entries: Iterable[tuple[str, Entry]], words: Words) -> Iterator[tuple
             continue
         further = [(name, replace(found, each=found.each[1:])) for name, found in group]
         for row in _word(rows, words) if isinstance(rows, str) else rows:
-            yield from by_row(further, words | _filled(row, words))
+            yield from by_row(further, words | filled(row, words))
 
 
-def _filled(value: Any, words: Words) -> Any:
+def filled(value: Any, words: Words) -> Any:
     """Return a text with its words, and the parts of a list or a mapping likewise."""
     if isinstance(value, Mapping):
-        return {key: _filled(part, words) for key, part in value.items()}
+        return {key: filled(part, words) for key, part in value.items()}
     if isinstance(value, list):
-        return [_filled(part, words) for part in value]
+        return [filled(part, words) for part in value]
     if not isinstance(value, str):
         return value
     if only := WORD.fullmatch(value):
