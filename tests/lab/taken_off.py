@@ -146,9 +146,9 @@ def repaired(lab, spec):
 
 @contextmanager
 def quick(lab, spec):
-    run(lab, _disks(lab, spec), "spindle", "set", "write_iops=0")
+    run(lab, _disks(lab, spec), "spindle", "set", "write_us=0")
     yield
-    run(lab, _disks(lab, spec), "spindle", "set", "write_iops=20")
+    run(lab, _disks(lab, spec), "spindle", "set", "write_us=50000")
 
 
 @contextmanager
@@ -188,7 +188,7 @@ TAKEN_OFF = {
     "cpu": Sabotage(unlimited_cpu, ": update"),
     "memory": Sabotage(unlimited_memory, ": update"),
     "disk-fail": Sabotage(repaired, " for heal"),
-    "disk-slow": Sabotage(quick, " for set write_iops=0"),
+    "disk-slow": Sabotage(quick, " for set write_us=0"),
     "disk-full": Sabotage(roomy, ": command 'sh -c "),
     "drbd-disk-fail": Sabotage(repaired, " for heal"),
     "drbd-split-brain": Sabotage(one_primary, "role was Secondary on "),

@@ -241,7 +241,7 @@ def answering(*lines):
 
 def test_a_change_during_a_request_of_this_process_is_its_own():
     """The program tells what happened, not for whom."""
-    changes = Changes(list, lambda one: one.what == "node1")
+    changes = Changes(list, lambda one: one.what == "node1", "f00d")
     assert changes(answering("it changed")) == ["it changed"]
     with requests_made.noted("kill", "node2"):
         assert changes(answering("it changed")) == ["it changed"]
@@ -251,11 +251,12 @@ def test_a_change_during_a_request_of_this_process_is_its_own():
 
 def test_a_container_that_the_lab_started_may_change_for_a_while():
     """It makes its rules, or brings its disk up."""
-    changes = Changes(list, lambda _: True)
+    changes = Changes(list, lambda _: False, "node1")
     requests_made._made.append(requests_made.OwnRequest("start", "node1", clock.timer() - 30, clock.timer() - 29))
     assert changes(answering("it changed")) == []
-    requests_made._made[0] = requests_made.OwnRequest("start", "node1", clock.timer() - 90, clock.timer() - 89)
-    assert changes(answering("it changed")) == ["it changed"]
+    for container, ago in (("node1", 90), ("node2", 30)):
+        requests_made._made[0] = requests_made.OwnRequest("start", container, clock.timer() - ago, clock.timer() - ago)
+        assert changes(answering("it changed")) == ["it changed"]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +289,9 @@ def rules(monkeypatch):
     """Return the reading of a lab's only container that may change rules, and the names of all that are observed."""
 
     def container(image, *powers):
-        return SimpleNamespace(attrs={"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}})
+        return SimpleNamespace(
+            id="f00d", attrs={"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}}
+        )
 
     lab = SimpleNamespace(
         containers={

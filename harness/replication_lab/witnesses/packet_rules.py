@@ -25,12 +25,13 @@ def packet_rules(lab: Lab) -> Sampled[Conversation]:
         if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
         and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
     ]
-    return told_by(KEPT_RULES, lab, {each: Changes(_Rules(each), _may_change) for each in able}, lambda _: COMMAND)
+    readings = {each: Changes(_Rules(each), _may_change, str(lab.containers[each].id)) for each in able}
+    return told_by(KEPT_RULES, lab, readings, lambda _: COMMAND)
 
 
 def _may_change(made: OwnRequest) -> bool:
-    """Return whether a request runs a script in a network, or starts a container, which makes its own rules."""
-    return made.kind in ("start", "restart") or (made.kind == RUN and "bash -c " in made.what)
+    """Return whether a request runs a script in a network."""
+    return made.kind == RUN and "bash -c " in made.what
 
 
 class _Rules:

@@ -29,7 +29,12 @@ def replicated_disks(lab: Lab) -> Sampled[Conversation]:
     topology = lab.topology
     nodes = [node.name for node in topology.nodes] if topology.replication == "drbd" else []
     readings = {
-        node: Changes(ResourceStates(node, bool(topology.manager)).changes, lambda one: one.disturbs) for node in nodes
+        node: Changes(
+            ResourceStates(node, bool(topology.manager)).changes,
+            lambda one: one.disturbs,
+            str(lab.containers[node].id),
+        )
+        for node in nodes
     }
     return told_by(UNCHANGED, lab, readings, lambda _: COMMAND)
 

@@ -24,7 +24,7 @@ kill $teller
 # By how much a program may tell a change later than it was made: a machine's only CPU may be busy.
 LATE_SECONDS = 1.0
 # How long a container that the lab has started makes its rules, and a machine brings its disk up.
-START_SECONDS = 60
+STARTS, START_SECONDS = ("start", "restart"), 60
 
 
 def told_by(
@@ -53,11 +53,13 @@ def told_by(
 class Changes:
     """What is told of one service, unless this process has just asked for a change that may be its cause.
 
-    `changes` returns what lines tell, in words; `explains` whether a request of this process may cause it.
+    `changes` returns what lines tell, in words; `explains` whether a request of this process may cause it. A start of
+    its own `container` does so for a while.
     """
 
     changes: Callable[[list[str]], list[str]]
     explains: Callable[[OwnRequest], bool]
+    container: str
     _last: float = field(default_factory=clock.timer)
 
     def __call__(self, asked: Conversation) -> list[str]:
@@ -67,8 +69,7 @@ class Changes:
         return found if found and not self._is_own(since, self._last) else []
 
     def _is_own(self, since: float, now: float) -> bool:
-        return any(
-            one.overlaps(since - LATE_SECONDS, now) or (one.kind == "start" and one.began > now - START_SECONDS)
-            for one in made()
-            if self.explains(one)
+        starts = [one for one in made() if one.kind in STARTS and one.what == self.container]
+        return any(one.began > now - START_SECONDS for one in starts) or any(
+            one.overlaps(since - LATE_SECONDS, now) for one in made() if self.explains(one)
         )
