@@ -101,7 +101,8 @@ def _streams(
     trip, delay = median(trips) if toxic.jitter_ms else min(trips), toxic.round_trip_ms
     beside = beside_ms or 0.0
     asked = beside + delay if delay or beside_ms is not None else min(trip, trip if bare_ms is None else bare_ms)
-    least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, delay * NEAR_SHARE)
+    # The round trip of the link before may have been measured in a busy moment, so it was longer then than it is.
+    least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, asked * NEAR_SHARE)
     most = asked + toxic.jitter_ms + max(PROXY_MS, delay * NEAR_SHARE) + _behind_others_ms(toxic)
     near = (
         least <= trip
