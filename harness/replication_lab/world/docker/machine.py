@@ -74,7 +74,13 @@ def _elsewhere(found: EngineMachine) -> str:
 
 
 def hides_load(found: EngineMachine) -> str:
-    """Return why the machine does not know what its own host takes from it; empty if its kernel counts stolen time."""
+    """Return why the readings of a machine do not tell all that lengthens a commit; empty if they do.
+
+    A virtual machine may not count what its host takes from it. On the way to another host each statement is delayed
+    by the engine's connection, which no reading shows.
+    """
+    if not is_near():
+        return f"{found.elsewhere}, and the way there takes part of each commit's time"
     if found.system == DESKTOP or platform.system() != "Linux":
         return f"{found.elsewhere or 'the engine runs in a virtual machine'}, which does not tell what its host takes"
     return ""
