@@ -110,7 +110,7 @@ class NoiseMeter:
                 self._take()
 
     def _take(self) -> None:
-        """Read the machine; what is not read for too long is told by the next reading."""
+        """Read the machine. If that fails for longer than LONGEST_GAP, the noise is not known."""
         try:
             self._add(self._reader.read())
         except LabError as error:

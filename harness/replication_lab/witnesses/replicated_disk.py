@@ -15,7 +15,7 @@ COMMAND = ["guest", "--connected", "bash", "-c", TELLS, "tells", "drbdsetup", "e
 LINE = re.compile(r"^(exists|create|change|destroy) ([a-z-]+) (.*)$")
 STATES = ("role", "connection", "disk", "peer-disk", "replication")
 GONE = "gone"
-# What DRBD does only when it is told to; it changes its other states by itself, as when a peer is lost.
+# States that DRBD enters only by a command. It enters the others by itself, for example when a peer is lost.
 COMMANDED = {
     GONE,
     *("Attaching", "Detaching", "Disconnecting"),

@@ -1,4 +1,4 @@
-"""A witness by many readings: for what no log and no counter tells, or for a log that a node keeps for whoever asks."""
+"""A witness that reads again and again: states that no log and no counter records, or a log that a node keeps."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence

@@ -37,7 +37,7 @@ REPORTED = {COMMAND, *(act for acts in CAUSES.values() for act in acts)}
 CREATED, SHARES = "create", "container:"
 # A process that ends by itself is what a server did, and no interference.
 ENDED = "die"
-# How much of a command is told.
+# The longest part of a command that a message shows, in characters.
 SHOWN = 80
 # What the engine does on its own within some seconds: it connects a container that starts, and disconnects one that
 # ended.
