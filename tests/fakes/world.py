@@ -6,7 +6,7 @@ The model knows what the experiments ask of a lab and nothing else, so it grows 
 row at the same time the later one loses.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -133,7 +133,7 @@ class FakeWorld:
         now = self.clock.timer()
         return nullcontext([Looked(now, node.name, View("serving")) for node in lab.topology.nodes])
 
-    def observing(self, _lab: FakeLab) -> AbstractContextManager[Witnesses]:
+    def observing(self, _lab: FakeLab, _across: Collection[str]) -> AbstractContextManager[Witnesses]:
         return nullcontext(Witnesses([FakeWitness(each) for each in self.obligations]))
 
     def wait_for_quiet(self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None]) -> bool:

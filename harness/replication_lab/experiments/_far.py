@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.faults.link_proof import PROXY_MS
-from replication_lab.faults.toxic_calibration import WHOLE
+from replication_lab.faults.link_proof import NEAR_SHARE, PROXY_MS
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.world import catalogue
@@ -31,8 +30,8 @@ class Far:
 
     @property
     def near_ms(self) -> float:
-        """By how much the realised round trip may differ: a short one is not corrected to the millisecond."""
-        return 1.0 if self.ms > WHOLE.short else PROXY_MS
+        """By how much the realised round trip may differ in ms: as in the proof of a link, on machines of any speed."""
+        return max(PROXY_MS, self.ms * NEAR_SHARE)
 
     @property
     def words(self) -> Words:

@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,9 +115,9 @@ class World:
         """Ask each node about once a second within the block; times are the clock's."""
         return watching(replication.of(lab), 0.0)
 
-    def observing(self, lab: Lab) -> AbstractContextManager[Witnesses]:
-        """Observe the lab within the block with all witnesses."""
-        return observing(lab)
+    def observing(self, lab: Lab, across: Collection[str]) -> AbstractContextManager[Witnesses]:
+        """Observe the lab within the block with all witnesses; `across` names the links with a condition."""
+        return observing(lab, across)
 
     def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
         return wait_for_quiet(own, seconds, tell)

@@ -185,7 +185,7 @@ class EngineSession:
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.preset)
-        with self.run.world.observing(lab) as witnesses, self.experiment.arrange(lab, case) as watch:
+        with self.run.world.observing(lab, case.toxics) as witnesses, self.experiment.arrange(lab, case) as watch:
             put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
             with all_at_once(put_on) as toxics:
                 with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:

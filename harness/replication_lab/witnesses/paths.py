@@ -3,6 +3,7 @@
 A replica's own status shows the name that it dials, not where the packets go.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from replication_lab.model.lab.topology import Link
@@ -16,15 +17,17 @@ CROSSES = "replicas read from their source across their links"
 SENDS = "Binlog Dump"
 
 
-def paths(lab: Lab) -> Sampled[Server]:
+def paths(lab: Lab, across: Collection[str] | None = None) -> Sampled[Server]:
     """Return the witness of all links of a lab across which a replica reads its source's log.
 
+    `across` names the links that must be crossed, if not all: a link without a condition changes nothing for whoever
+    reads past it, as some cases arrange.
     The nodes of a cluster do not; a node that rejoins a group reads one, and its sidecar hides where it comes from.
     """
     by_source = dict[str, list[Link]]()
     names = {node.name for node in lab.topology.nodes} if kind_of(lab.topology).follows_a_source else set()
     for link in lab.topology.links:
-        if {link.source, link.target} <= names and not link.echoes:
+        if {link.source, link.target} <= names and not link.echoes and (across is None or link.name in across):
             by_source.setdefault(link.server, []).append(link)
     return Sampled(CROSSES, lab, {source: _Readers(lab, links) for source, links in by_source.items()})
 

@@ -1,8 +1,9 @@
 """The witnesses of a lab: who they are, and observing with all of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from replication_lab.model.core.errors import LabError
@@ -58,7 +59,8 @@ class Witnesses:
 
 
 @contextmanager
-def observing(lab: Lab) -> Iterator[Witnesses]:
-    """Observe a lab within the block."""
+def observing(lab: Lab, across: Collection[str] | None = None) -> Iterator[Witnesses]:
+    """Observe a lab within the block; `across` names the links that replicas must read across, if not all."""
+    kinds = ALWAYS | {CROSSES: partial(paths, across=across)}
     with ExitStack() as stack:
-        yield Witnesses([stack.enter_context(closing(kind(lab))) for kind in ALWAYS.values()])
+        yield Witnesses([stack.enter_context(closing(kind(lab))) for kind in kinds.values()])
