@@ -29,17 +29,13 @@ class Far:
         return f"{self.ms} ms"
 
     @property
-    def near_ms(self) -> float:
-        """By how much the realised round trip may differ in ms: as in the proof of a link, on machines of any speed."""
-        return max(PROXY_MS, self.ms * NEAR_SHARE)
-
-    @property
     def words(self) -> Words:
-        """What claims in a YAML file name."""
-        least, most = self.ms - self.near_ms, self.ms + self.near_ms
+        """What claims in a YAML file name; a round trip may differ from it as in the proof of a link."""
+        share = self.ms * NEAR_SHARE
+        near, said = (share, f"{100 * NEAR_SHARE:g} %") if share > PROXY_MS else (PROXY_MS, f"{PROXY_MS:g} ms")
         lasting = {f"lasting_{str(each).replace('.', '_')}": self.lasting(each) for each in LASTING}
         far = {"far": self.name, "toxic": self.toxic.name, "said": self.said, "ms": self.ms, "trip_ms": float(self.ms)}
-        return {**far, **lasting, "near_ms": self.near_ms, "least_ms": least, "most_ms": most}
+        return {**far, **lasting, "near": said, "least_ms": self.ms - near, "most_ms": self.ms + near}
 
     def lasting(self, seconds: float) -> float:
         """Return for how long to load: as published, or longer where each client commits less often than that."""
