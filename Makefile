@@ -14,6 +14,8 @@ WHOLE = $(UNIT) tests/unit tests/meta -m whole -n auto --dist worksteal
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
+# A red test does not hide those of the next command; whoever interrupts one (status 2) ends all.
+ALSO = beside=$$?; [ $$beside -le 1 ] || exit $$beside;
 
 .DEFAULT_GOAL := help
 .PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z unit-whole test-images claims bench drills figures texts pictures transcript lint
@@ -38,13 +40,13 @@ lab-clean:  ## remove this checkout's labs that no running command uses, and lef
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
 	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-whole
-	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
-	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
+	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20; $(ALSO) \
+	$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20 && exit $$beside
 
 test-all: .venv/developing.txt  ## run every test on every engine, also those marked long, and the claims that `make test` judges
 	@$(UNIT) tests/unit tests/meta -n auto --dist worksteal --lab-engine all
-	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
-	@$(PYTHON) -m pytest tests/images tests/lab $(ALONE) --lab-engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40; $(ALSO) \
+	$(PYTHON) -m pytest tests/images tests/lab $(ALONE) --lab-engine all --durations=40 && exit $$beside
 	@$(PYTHON) -m pytest tests/claims --durations=20
 
 test-unit: .venv/developing.txt  ## run the short unit tests, without Docker, in seconds

@@ -226,6 +226,17 @@ def test_the_shortest_schedule_has_the_faults_that_matter_and_no_other(wanted):
     assert shortest(ROUNDS, lambda rounds: injected(needed) <= injected(rounds), lambda: True) == needed
 
 
+def test_a_failure_that_two_runs_of_three_do_not_show_is_found():
+    """The times of a real machine differ, so a part that held once may still fail."""
+    needed, ran = with_faults(ROUNDS, PLACES[-2:]), []
+
+    def seldom_fails(rounds):
+        ran.append(rounds)
+        return injected(needed) <= injected(rounds) and ran.count(rounds) == 3
+
+    assert shortest(ROUNDS, seldom_fails, lambda: True) == needed
+
+
 def test_a_step_keeps_its_time_and_its_failover_without_its_first_fault():
     """The other fault takes its place."""
     both = {

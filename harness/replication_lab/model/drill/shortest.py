@@ -6,6 +6,8 @@ from replication_lab.model.drill.soak import Document
 
 # The place of a fault: its round, its step, its number in the step.
 Fault = tuple[str, int, int]
+# How often rounds are run before they count as held: the times of a real machine differ, so some failures are rare.
+TRIES = 3
 
 
 def faults_of(rounds: Mapping[str, Document]) -> list[Fault]:
@@ -44,17 +46,22 @@ def shortest(
 ) -> dict[str, Document]:
     """Return the shortest part of failing rounds that still fails, by delta debugging, as far as time allows.
 
-    `fails` runs rounds again. The last round is the one that failed, so it is tried alone first.
+    `fails` runs rounds again, and each part up to three times. The last round is the one that failed, so it is tried
+    alone first.
     """
+
+    def still_fails(part: list[Fault]) -> bool:
+        return any(goes_on() and fails(with_faults(rounds, part)) for _ in range(TRIES))
+
     kept = faults_of(rounds)
     last = [each for each in kept if each[0] == kept[-1][0]]
-    if len(last) < len(kept) and goes_on() and fails(with_faults(rounds, last)):
+    if len(last) < len(kept) and still_fails(last):
         kept = last
     parts = 2
     while len(kept) > 1 and goes_on():
         size = -(-len(kept) // parts)
         without = [kept[:begin] + kept[begin + size :] for begin in range(0, len(kept), size)]
-        fewer = next((each for each in without if goes_on() and fails(with_faults(rounds, each))), None)
+        fewer = next(filter(still_fails, without), None)
         if fewer is not None:
             kept, parts = fewer, max(parts - 1, 2)
         elif size == 1:
