@@ -12,7 +12,7 @@ from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.runner.rounds import PATIENCE_AT_ONCE
-from replication_lab.world import clock, owners, signals
+from replication_lab.world import catalogue, clock, owners, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from xdist.scheduler import LoadScopeScheduling
@@ -198,9 +198,8 @@ def drill_labs(docker):
     def of(topology):
         for other in set(known) - {topology}:
             known.pop(other).renew()
-        return known.setdefault(
-            topology, drill_set.Labs(drill_set.lab_request(topology, "mariadb", drill_set.known()[topology]), print)
-        )
+        engine, drills = catalogue.default_engine(topology), drill_set.known()[topology]
+        return known.setdefault(topology, drill_set.Labs(drill_set.lab_request(topology, engine, drills), print))
 
     yield of
     for own in known.values():
