@@ -293,7 +293,8 @@ def observed():
         link = SimpleNamespace(
             name="a-b", toxiproxy=proxy, ends=SimpleNamespace(proxy=SimpleNamespace(name="toxiproxy"))
         )
-        lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link)
+        lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link, refresh=lambda: None)
+        lab.another = lambda: lab
         zero = clock.timer()
         opened.append(LinkWitness(lab))
         meanwhile(proxy)

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from replication_lab.model.core.observation import Happened, Observation
+from replication_lab.model.core.observation import Observation
 from replication_lab.probes.node_resources import LOOKS
 from replication_lab.witnesses import packet_rules, replicated_disk
 from replication_lab.world import clock
@@ -60,16 +60,8 @@ class ContainerWitness:
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
         ended = clock.timer() if self._events.lost is None else self._events.lost
-        return Observation(
-            self.obligation,
-            begin=round(self._began - zero, 3),
-            end=round(ended - zero, 3),
-            contrary=[
-                Happened(round(each.at - zero, 3), str(each))
-                for each in self._events.by_others()
-                if not self._is_expected(each)
-            ],
-        )
+        contrary = [(each.at, str(each)) for each in self._events.by_others() if not self._is_expected(each)]
+        return Observation.between(self.obligation, zero, (self._began, ended), contrary)
 
     def _is_expected(self, event: EngineEvent) -> bool:
         """Return whether a command is the health check of its container, only reads, or is the client of `lab sql`."""
