@@ -19,22 +19,18 @@ def answer(summary: Summary) -> list[str]:
         told = _macros().drills(summary.drills, known, losing, longest)
     else:
         told = _macros().experiment(summary)
-    return [sentence(line) for line in str(told).splitlines() if line.strip()]
+    return [sentence(line) for line in templates.lines_of(told)]
 
 
 @cache
 def _macros() -> Any:
-    environment = templates.environment()
-    environment.filters["line"] = lambda said: " ".join(said.split())
-    environment.globals |= {"drilled": drilled, "wording": wording, "seconds": _seconds, "tones": marks}
-    return environment.get_template("answers.j2").module
+    return templates.macros("answers.j2", drilled=drilled, wording=wording, seconds=_seconds, tones=marks)
 
 
 def sentence(told: str) -> str:
     """Return a text as a sentence, with a capital letter and a full stop."""
-    told = told.strip()
     # A setting keeps its name: topology=galera.
-    first = told if "=" in told.split(" ")[0] else told[:1].upper() + told[1:]
+    first = told if "=" in told.split(" ", maxsplit=1)[0] else told[:1].upper() + told[1:]
     return first + ("" if told.endswith((".", "?", "!")) else ".")
 
 
