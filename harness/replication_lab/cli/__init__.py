@@ -188,7 +188,11 @@ def _refuse_deleted_folder() -> None:
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
-        return _without(extra)
+        return LabError(
+            f"this needs the extra [{extra}], which is not installed",
+            "the packages of this extra in the lab's environment",
+            f"pip install 'replication-lab[{extra}]'",
+        )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         from replication_lab.world import files
 
@@ -230,14 +234,6 @@ def _missing_extra(error: Exception) -> str:
     """Return the extra that has the missing module; an empty string for any other error."""
     missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     return EXTRAS.get(missing.partition(".")[0], "")
-
-
-def _without(extra: str) -> LabError:
-    return LabError(
-        f"this needs the extra [{extra}], which is not installed",
-        "the packages of this extra in the lab's environment",
-        f"pip install 'replication-lab[{extra}]'",
-    )
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:
