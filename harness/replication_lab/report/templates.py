@@ -9,10 +9,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 ASSETS = Path(__file__).parents[1] / "assets"
 
 
-def environment(autoescape: bool = False) -> Environment:
-    """Return an environment of the templates in this folder, which compiles each of them once."""
+def environment(folder: str = "report", autoescape: bool = False) -> Environment:
+    """Return an environment of the templates in a folder of the package, which compiles each of them once."""
     found = Environment(
-        loader=PackageLoader("replication_lab", "report"),
+        loader=PackageLoader("replication_lab", folder),
         autoescape=autoescape,
         undefined=StrictUndefined,
         trim_blocks=True,
