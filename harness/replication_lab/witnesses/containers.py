@@ -26,7 +26,6 @@ READS = (
     "guest cluster address",
     f"sh -c {LOOKS}",
     f"guest sh -c {LOOKS}",
-    f"bash -c {packet_loss.read_script()}",
     "mariadb --skip-ssl --host",
     "printenv ",
     "cat ",
@@ -36,8 +35,8 @@ READS = (
     " ".join(replicated_disk.COMMAND),
 )
 EXPECTED = (
-    # It shows netem's effects; another call at the end of the same script changes them.
-    re.compile(rf"(guest )?bash -c {re.escape(netem.STEPS)}\nshow"),
+    # It shows what is done to packets; another call at the end of the same script changes that.
+    re.compile(rf"(guest )?bash -c ({re.escape(netem.STEPS)}|{re.escape(packet_loss.STEPS)})\nshow"),
     # The client of `lab sql`. A client outside of the container could do the same.
     re.compile(r"(env MYSQL_PWD= guest --terminal bash -c .* bash )?(mariadb|mysql) -u\S+( [^\s-]\S*)?"),
     re.compile(r"sh -c command -v \S+ \|\| true"),
