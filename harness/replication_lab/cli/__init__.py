@@ -32,6 +32,8 @@ click.UsageError.exit_code = FAILED
 
 # The texts of the command line, by the headings of `lab --help` and the words of a command.
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
+# The texts of options that several commands share, by the options' names.
+SHARED = TEXTS.pop("shared")
 COMMANDS = {words: found for commands in TEXTS.values() for words, found in commands.items()}
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
@@ -46,7 +48,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
 
     def decorated(act: Callable[..., Any]) -> click.Command:
         made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
-        texts = COMMANDS[words].get("options", {})
+        texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
             option.help = option.help or texts.get(max(option.opts, key=len))
         if group:
