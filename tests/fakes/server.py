@@ -101,7 +101,9 @@ class FakeServer:
         return FakeLedgerClient(self.lab, self.name)
 
     def version(self) -> str:
-        return f"{self.lab.engine}-fake"
+        known = catalogue.engines()[self.lab.engine]
+        family = "MariaDB-" if self.dialect.family == "mariadb" else ""
+        return f"{known.version}{'.0' * (2 - known.version.count('.'))}-{family}fake"
 
     def settings(self, *names: str) -> dict[str, str]:
         known = self.globals_ | {f"{PROVIDER}options": self._provider_options()}
