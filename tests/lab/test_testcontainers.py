@@ -99,7 +99,11 @@ def received(client: socket.socket, size: int) -> bool:
 
 def left() -> list[str]:
     """Return the containers of links that are there."""
-    return [one.name for one in engine.client().containers.list(all=True) if one.name.startswith("link-")]
+    return [
+        one.name
+        for one in engine.client().containers.list(all=True, ignore_removed=True)
+        if one.name.startswith("link-")
+    ]
 
 
 # --- what a link does -------------------------------------------------------------------------------------------------
@@ -148,13 +152,13 @@ def test_a_link_to_mysql_is_measured_at_the_server_and_serves_other_containers(m
     assert any("round trip 8" in proof.found for proof in link.proofs)
 
 
-def test_a_service_of_a_compose_project_has_a_link_in_an_internal_network(tmp_path, project):
+def test_a_service_of_a_compose_project_has_a_link_in_an_internal_network(name, project):
     """`service` names it; the project's files and containers stay as they are."""
-    before = attaching.settings(project.name)
+    before = attaching.settings(name)
     with proved_link(project, 3306, "40ms", service="db") as link:
         connection = pymysql.connect(host=link.host, port=link.port, user="shop", password="pass$word")
         connection.close()
-    assert attaching.settings(project.name) == before and left() == []
+    assert attaching.settings(name) == before and left() == []
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
@@ -184,6 +188,7 @@ def remove_for_a_moment(link) -> None:
     [(remove, "the toxic was removed from one of its ports"), (remove_for_a_moment, "another sent DELETE /proxies/")],
 )
 def test_a_condition_that_another_program_takes_off_is_told(server, sabotage, told):
+    """Also if it is on again at the end."""
     with pytest.raises(Unproved, match=told):
         with proved_link(server, PORT, "85ms") as link:
             trip_ms(link)
@@ -214,6 +219,7 @@ def idle_proxy(monkeypatch):
 
 @pytest.mark.parametrize("condition", ["85ms", "1mbit", "black-hole", "reset"])
 def test_a_proxy_that_silently_does_nothing_is_told_before_the_test_begins(server, idle_proxy, condition):
+    """Toxiproxy lists each toxic, and none acts."""
     with pytest.raises(Unproved, match="link test-server is"):
         with proved_link(server, PORT, condition):
             pytest.fail("the block began")
@@ -221,6 +227,7 @@ def test_a_proxy_that_silently_does_nothing_is_told_before_the_test_begins(serve
 
 
 def test_an_error_of_the_test_is_its_own_and_nothing_is_left(server):
+    """The end of the link is not verified then."""
     with pytest.raises(AssertionError, match="of the test"):
         with proved_link(server, PORT, "85ms"):
             raise AssertionError("of the test")
@@ -228,6 +235,7 @@ def test_an_error_of_the_test_is_its_own_and_nothing_is_left(server):
 
 
 def test_a_port_without_a_server_and_a_container_without_a_network_are_refused(server):
+    """Before the block begins."""
     with pytest.raises(LabError, match=f"nothing accepts connections at port {PORT + 1}"):
         with proved_link(server, PORT + 1):
             pytest.fail("the block began")
@@ -248,7 +256,6 @@ def project(tmp_path, monkeypatch, name):
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", name)
     folder = Path(shutil.copytree(attaching.PROJECTS / "shop", tmp_path / "shop"))
     found = DockerCompose(folder)
-    found.name = name
     try:
         with found:
             yield found
@@ -257,16 +264,17 @@ def project(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.long
-def test_a_compose_project_is_drilled_with_a_ledger_and_restored(project):
-    before = attaching.settings(project.name)
+def test_a_compose_project_is_drilled_with_a_ledger_and_restored(name, project):
+    """By lab_from, with the record, the ledger and the verdict of `lab drill`."""
+    before = attaching.settings(name)
     with lab_from(project, "app:db", rtt="40ms") as attached:
-        attaching.inside(f"{project.name}-web", "curl", "-fsS", "http://localhost:8080/health")
+        attaching.inside(f"{name}-web", "curl", "-fsS", "http://localhost:8080/health")
         assert "cut-link-app-db" in attached.drills
         folder, summary = attached.drill("cut-link-app-db")
 
     assert summary.exit_code == 0, summary
     assert (folder / "ledger-cut-link-app-db.jsonl").stat().st_size
-    assert attaching.settings(project.name) == before
+    assert attaching.settings(name) == before
 
 
 # --- the tests of a user ----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Shop:
 
     def __init__(self, log="", resolved=(PROXY,), links=("shop-lab-app-db-1:db",)):
         link = SimpleNamespace(name=LINK, consumer="app", server="db", service="lab-app-db")
-        self.attached = SimpleNamespace(links=[link])
+        self.attached = SimpleNamespace(links=[link], again="./lab attach --link app:db:3306")
         self.topology = SimpleNamespace(link=lambda _: link)
         self.all_containers = LabContainers("shop", lambda _: {"app": [container(APP, *links)]})
         self._resolved = list(resolved)

@@ -73,6 +73,7 @@ def test_a_container_is_reached_by_its_name_in_a_network_and_by_its_address_in_t
     ],
 )
 def test_a_container_that_no_link_can_lead_to_is_refused(asked, found, told):
+    """With the network that it has instead."""
     with pytest.raises(LabError, match=told):
         asked(found)
 
@@ -94,6 +95,7 @@ def test_an_account_is_taken_from_the_environment_of_a_server_that_accepts_it(as
 
 
 def test_a_proof_that_failed_and_a_link_that_does_not_answer_are_unproved():
+    """Neither is an error of the test's own."""
     good, bad = Proof("link", "85 ms", True, "85 ms"), Proof("link", "0.2 ms", False, "85 ms")
 
     def silent(_):
@@ -108,6 +110,7 @@ def test_a_proof_that_failed_and_a_link_that_does_not_answer_are_unproved():
 
 @pytest.mark.parametrize("condition", ["duplicate=1%", "40ms+reorder=2%"])
 def test_effects_on_packets_that_an_echo_does_not_see_are_refused(condition):
+    """Its packets do not leave the Toxiproxy's container."""
     with pytest.raises(LabError, match="cannot be measured at a server that takes no SQL"):
         link._refuse_unable(toxic_of(condition), SimpleNamespace(account=None))
 
@@ -157,6 +160,7 @@ def test_a_project_is_attached_by_the_files_that_it_was_started_from(monkeypatch
 
 
 def test_a_project_that_does_not_run_is_refused(monkeypatch, tmp_path):
+    """It has no containers that tell its files."""
     monkeypatch.setattr(DockerCompose, "get_containers", lambda _: [])
     with pytest.raises(LabError, match=r"nothing of \S+ runs"):
         compose._asked(DockerCompose(tmp_path), ("app:db",), {})
