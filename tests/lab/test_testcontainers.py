@@ -335,3 +335,29 @@ def test_a_users_test_fails_when_the_proxy_silently_does_nothing(tmp_path, sabot
         status
     )
     assert left() == []
+
+
+KILLED = """
+import os, signal
+from types import SimpleNamespace
+from replication_lab.testcontainers import proved_link
+from testcontainers.core.container import DockerContainer
+
+given = DockerContainer("replication-lab/sidecar")
+given._container = SimpleNamespace(id="{id}")
+with proved_link(given, 7000, "85ms"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_session_left_goes_with_the_next_command_of_the_lab(server, command):
+    """Without Ryuk nothing else would remove it; the user's own container stays."""
+    program = KILLED.format(id=server.get_wrapped_container().id)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}, check=False
+    )
+    assert ended.returncode == -9 and left()
+    command("down", "--lab", "no-such-lab")
+
+    assert left() == []
+    server.get_wrapped_container().reload()

@@ -8,6 +8,11 @@
 They need the extra `replication-lab[testcontainers]`; nothing else of the lab imports it.
 """
 
+try:
+    import testcontainers.core.container  # noqa: F401 - whether it is there
+except ModuleNotFoundError as error:
+    raise ImportError("Testcontainers is not installed; next: pip install 'replication-lab[testcontainers]'") from error
+
 from replication_lab.testcontainers.compose import AttachedProject, lab_from
 from replication_lab.testcontainers.link import ProvedLink, proved_link
 

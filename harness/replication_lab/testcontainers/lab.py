@@ -15,7 +15,7 @@ from testcontainers.core.container import DockerContainer
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import ECHO, NO_REPLICATION, SQL, Link, Topology, TopologyNode
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.testcontainers.target import Target
+from replication_lab.testcontainers.target import BRIDGE, Target
 from replication_lab.world import catalogue, clock, owners
 from replication_lab.world.docker import engine, images, labels
 from replication_lab.world.docker.attached import AttachedNode, server_at
@@ -79,6 +79,12 @@ class ContainerLab(Lab):
         """Return the host and the port of the link for programs on this machine, on the way that is measured."""
         proxy, (host, _) = self.service(PROXY), self.only_link.address
         return (host, self.port) if host in proxy.addresses() else proxy.published(self.port)
+
+    def inside(self) -> tuple[str, int]:
+        """Return the same for containers in the network of the server; the default network gives them no names."""
+        networks = self.service(PROXY).container.attrs["NetworkSettings"]["Networks"]
+        host = networks[BRIDGE]["IPAddress"] if networks.keys() == {BRIDGE} else f"{self.name}-{PROXY}"
+        return host, self.port
 
     def crossed(self) -> int:
         """Return how many connections of programs the link has accepted so far."""

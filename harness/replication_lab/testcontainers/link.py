@@ -10,7 +10,7 @@ from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import PACKET_KINDS, PACKET_LOSS, Toxic
 from replication_lab.testcontainers import lab as labs
-from replication_lab.testcontainers.lab import LINK, PROXY, ContainerLab
+from replication_lab.testcontainers.lab import LINK, ContainerLab
 from replication_lab.testcontainers.target import Given, target_of
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.world import clock, signals
@@ -30,7 +30,7 @@ class ProvedLink:
     def __init__(self, lab: ContainerLab, proofs: list[Proof]):
         self._lab, self.proofs = lab, proofs
         self.host, self.port = lab.address()
-        self.inside = (f"{lab.name}-{PROXY}", lab.port)
+        self.inside = lab.inside()
         self._not_theirs = lab.crossed()
         # Connections that a cut refuses are not counted.
         self.was_cut = False
