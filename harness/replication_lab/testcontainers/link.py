@@ -61,7 +61,7 @@ class ProvedLink:
         """Give it the condition of a text such as `40ms+20mbit`, or of a file of `toxics/` by its name."""
         toxic = toxic_of(text)
         _refuse_unable(toxic, self._lab)
-        with self._acting(LinkCondition(self._lab, [LINK], toxic)):
+        with self._acting(_condition(self._lab, toxic)):
             yield
 
     @contextmanager
@@ -108,7 +108,7 @@ def proved_link(container: Given, port: int, condition: str = "none", *, service
                 "the port of a server in the container, as it is inside, and a container that is ready",
                 f"docker logs {target.name}",
             )
-        with closing(LinkWitness(lab)) as witness, closing(LinkCondition(lab, [LINK], toxic, calibrate=True)) as fault:
+        with closing(LinkWitness(lab)) as witness, closing(_condition(lab, toxic, calibrate=True)) as fault:
             fault.inject()
             link, began = ProvedLink(lab, _proved(proofs_of, fault)), clock.timer()
             yield link
@@ -123,6 +123,12 @@ def proved_link(container: Given, port: int, condition: str = "none", *, service
     finally:
         with signals.signals_held():
             lab.down()
+
+
+def _condition(lab: ContainerLab, toxic: Toxic, calibrate: bool = False) -> LinkCondition:
+    made = LinkCondition(lab, [LINK], toxic, calibrate=calibrate)
+    made.in_use = True
+    return made
 
 
 def _refuse_unable(toxic: Toxic, lab: ContainerLab) -> None:
