@@ -12,6 +12,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,7 @@ def _status(command: click.Command, name: str) -> Any:
     except click.ClickException as error:
         error.show()
     except LabError as error:
-        _complain(error)
+        _complain(_of_the_same_lab(error))
     except (KeyboardInterrupt, click.Abort) as stop:
         return _say_stopped(stop)
     except Exception as error:
@@ -178,6 +179,17 @@ def _status(command: click.Command, name: str) -> Any:
         else:
             traceback.print_exc()
     return FAILED
+
+
+def _of_the_same_lab(error: LabError) -> LabError:
+    """Return the error with the lab in its next step that this command named."""
+    named = [value for option, value in pairwise(sys.argv) if option == "--lab"]
+    named += [word.removeprefix("--lab=") for word in sys.argv if word.startswith("--lab=")]
+    if named and error.next_step:
+        from replication_lab.cli import next_step
+
+        error.next_step = next_step.with_lab(error.next_step, named[-1], cli)
+    return error
 
 
 def _refuse_deleted_folder() -> None:
