@@ -80,7 +80,7 @@ class World:
         images.ensure(dict.fromkeys(name for _, spec in wanted for name in _images(spec)))
         packet_ability.refuse_unable(toxics, [topology for topology, _ in wanted])
         for part in together:
-            memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
+            memory.check([(catalogue.topology(spec.topology), spec.engine, _placed(spec)) for spec in part])
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
