@@ -19,13 +19,17 @@ from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 MOST = 20
+# Between two inserts. Without it a fast source sends several rows to a replica at once, and each costs less: rates
+# would be compared, not numbers of replicas.
+THINK_MS = 1.0
 # Set on every node: how fast a disk flushes is no cost of a replica.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 
 
 def workload(case: Case, preset: Preset) -> InsertsWithCpu:
-    """Return the load: one client, as fast as it can, with as many rows as the preset says."""
-    return InsertsWithCpu(preset.sizes["rows"], case.settings["replicas"])
+    """Return the load: one client, with pauses, and as many rows as the preset says."""
+    rows = preset.sizes["waiting_rows" if case.state.replication == "semisync" else "rows"]
+    return InsertsWithCpu(rows, THINK_MS, case.settings["replicas"])
 
 
 def prepare(lab: Lab) -> None:

@@ -15,9 +15,10 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class InsertsWithCpu:
-    """`rows` inserts, one after another; the first `replicas` of the topology receive them."""
+    """`rows` inserts, `think_ms` after one another; the first `replicas` of the topology receive them."""
 
     rows: int
+    think_ms: float
     replicas: int
 
     def prepare(self, lab: Lab) -> None:
@@ -28,7 +29,7 @@ class InsertsWithCpu:
         source = lab.topology.source.name
         nodes = [lab.node(node.name).server() for node in lab.topology.replicas[: self.replicas]]
         before = lab.all_containers.cpu_seconds()[source]
-        found = Inserts(rows=self.rows).run(lab, seed)
+        found = Inserts(rows=self.rows, think_ms=self.think_ms).run(lab, seed)
         end = BinaryLog(lab.node(source).server()).end()
         # The source works for a replica until that has received all, which may be later than the client's last answer.
         wait_until(lambda: all(_has_received(node, end) for node in nodes), "the replicas to receive all", SECONDS)
