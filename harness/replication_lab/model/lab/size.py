@@ -96,7 +96,6 @@ class _Made:
         services = document["services"]
         self._models = {node.name: services[node.name] for node in known.replicas}
         self._services: dict[str, Any] = {source: services[source]}
-        self._volumes: list[str] = []
         self._links: list[Link] = []
         self._toxics: dict[str, str] = {}
 
