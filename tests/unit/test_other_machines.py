@@ -197,7 +197,7 @@ def test_memory_is_that_of_the_engine_s_machine(at, monkeypatch, refused):
 
     assert (
         "150 MiB of memory are all that the engine has"
-        in refused(memory.check, [(catalogue.topology("semisync"), {})]).found
+        in refused(memory.check, [(catalogue.topology("semisync"), "", {})]).found
     )
 
 

@@ -82,6 +82,8 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     if asked.options:
         start_options.refuse_unable(topology, placed.storage)
         option_check.check(topology, engine, {node: each.file for node, each in asked.options.items()})
+    if catalogue.is_resized(topology.name):
+        memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_taken(name)
@@ -163,7 +165,7 @@ def launcher_of(topology: Topology) -> str:
     """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
     if not replication.kind_of(topology).in_machines:
         return ""
-    memory.check([(topology, {})])
+    memory.check([(topology, "", {})])
     return vm.launcher().name
 
 

@@ -91,7 +91,7 @@ class World:
             nodes = [node.name for node in topology.nodes]
             option_check.check(topology, spec.engine, dict.fromkeys(nodes, spec.cnf) | dict(options.on(nodes).files))
         for part in together:
-            memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
+            memory.check([(catalogue.topology(spec.topology), spec.engine, _placed(spec)) for spec in part])
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
