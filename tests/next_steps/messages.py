@@ -1,8 +1,9 @@
 """The messages that print a next step: where the program makes them, what they print, and a state that printed each.
 
-    PYTHONPATH=harness .venv/bin/python -m tests.next_steps.messages
+    PYTHONPATH=harness .venv/bin/python -m tests.next_steps.messages [FILE]…
 
-runs the unit tests and writes messages.yaml again: for each place a test that made it print its message.
+runs the unit tests, or these files of them, and writes messages.yaml again: for each place a test that made it print
+its message. What other files print stays in the table.
 """
 
 import ast
@@ -142,12 +143,19 @@ def message_at(module: str, line: int) -> Message | None:
 
 
 def main() -> None:
-    """Run the unit tests, and write the table from what they printed."""
+    """Run the unit tests or some files of them, and write the table from what they printed."""
     noted = TABLE.with_suffix(".noted")
     noted.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "-p", "no:cacheprovider", "tests/unit"]
-    subprocess.run([*command, "-n", "2"], cwd=catalogue.ROOT, env={**os.environ, "NEXT_STEPS": str(noted)}, check=False)
-    states: dict[tuple[str, str, str], str] = {}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:logging", "-p", "no:cacheprovider", "-n", "2"]
+    subprocess.run(
+        [*command, *(sys.argv[1:] or ["tests/unit"])],
+        cwd=catalogue.ROOT,
+        env={**os.environ, "NEXT_STEPS": str(noted)},
+        check=False,
+    )
+    kept = table() if sys.argv[1:] else {}
+    states = {(module, row.function, row.next): row.state for module, rows in kept.items() for row in rows}
+    states = {place: state for place, state in states.items() if state != "none"}
     for line in sorted(noted.read_text().splitlines()):
         test, module, function, step = msgspec.json.decode(line, type=tuple[str, str, str, str])
         states.setdefault((module, function, step), test)
