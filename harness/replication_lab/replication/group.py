@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+import msgspec
+
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -213,6 +215,10 @@ class Group(Nodes):
             self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self._serves_as_primary(name), f"{name} to be primary")
         return done
+
+    def switch_over(self, name: str) -> TakenOver:
+        began = clock.timer()
+        return msgspec.structs.replace(self.take_over(name), seconds=clock.timer() - began)
 
     def _serves_as_primary(self, name: str) -> bool:
         """Return whether all members that answer name this node, and it accepts writes; another may be down."""

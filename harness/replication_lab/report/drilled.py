@@ -64,8 +64,8 @@ def _takes_over(drill: Drill) -> str:
     if step is None:
         return "the servers decide by themselves which node takes over"
     if drill.initial_primary:
-        return f"the cluster manager moves the service to {step.failover}"
-    return f"a failover promotes {step.failover} {step.seconds:g} s after the fault began"
+        return f"the cluster manager moves the service to {step.promotes}"
+    return f"a failover promotes {step.promotes} {step.seconds:g} s after the fault began"
 
 
 def _range(results: list[Result], figure: str) -> RangeRow | None:
