@@ -208,6 +208,14 @@ def without_delay(lab, spec):
 
 
 @contextmanager
+def read_only(lab, spec):
+    """Let the node that took over refuse writes for a while."""
+    _by_sql(lab, spec.targets, "SET GLOBAL read_only = 1")
+    yield
+    _by_sql(lab, spec.targets, "SET GLOBAL read_only = 0")
+
+
+@contextmanager
 def unlocked(lab, spec):
     """End the session that holds the lock. No other program can make it live again."""
     server = lab.node(spec.targets[0]).server().another()
@@ -244,6 +252,7 @@ TAKEN_OFF = {
     "applier-error": Sabotage(without_error, "the applier ran on "),
     "applier-delay": Sabotage(without_delay, "the delay of "),
     "backup-lock": Sabotage(unlocked, "the session that held the lock had ended on "),
+    "switchover": Sabotage(read_only, " refused writes"),
     "clock": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
     "cpu": Sabotage(unlimited_cpu, ": update"),
     "memory": Sabotage(unlimited_memory, ": update"),

@@ -21,6 +21,7 @@ SHORT = {
     ("single", "backup-lock"),
     *(("async", kind) for kind in ("cut", "flap", "toxic")),
     *(("async", kind) for kind in ("applier-stop", "receiver-stop", "applier-error", "applier-delay")),
+    ("async", "switchover"),
 }
 # The guests of machines make what happens to packets; taking it off and back is not a command that a person types.
 NOT = {("drbd", "packets")}
