@@ -24,7 +24,7 @@ class FakeReplica:
         return self
 
     def answering_within(self, _seconds):
-        return self
+        return FakeSession(self, 7 + len(self.sessions))
 
     def close(self):
         """Do nothing: there is no connection."""
@@ -84,31 +84,19 @@ class FakeReplica:
             if server.row is None:
                 server.sql, server.error = False, 1032
 
-    def connect(self, answer_seconds=1.0):
-        number = 7 + len(self.sessions)
-        return FakeLockSession(self, number)
 
-
-class FakeLockSession:
-    """A session of a fake server: a lock that it takes lasts until it is closed."""
+class FakeSession:
+    """A connection of its own: a lock that it takes lasts until it is closed."""
 
     def __init__(self, server, number):
         self._server, self._number = server, number
+        self.name, self.dialect, self.rows = server.name, server.dialect, server.rows
 
-    def thread_id(self):
-        return self._number
+    def value(self, statement):
+        return self._number if "CONNECTION_ID" in statement else self._server.value(statement)
 
-    def cursor(self):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def execute(self, statement):
-        if not any(words in statement for words in self._server.ignores):
+    def execute(self, *statements):
+        if not any(words in statement for words in self._server.ignores for statement in statements):
             self._server.sessions.add(self._number)
 
     def close(self):

@@ -1,16 +1,15 @@
 """A lock as a backup takes it, held on a node by a session of its own: no statement that writes gets through."""
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
-
-import pymysql
 
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Setting
+from replication_lab.model.lab import mysql_errors
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -44,25 +43,20 @@ class BackupLock(OnServers):
     def __init__(self, lab: Lab, nodes: Sequence[str], lock: str = READ_LOCK):
         super().__init__(lab, nodes)
         self._lock, self.state = lock, "a session holds a backup's lock"
-        self._sessions: dict[str, pymysql.Connection] = {}
+        # The sessions that hold the locks, each with its number.
+        self._sessions: dict[str, tuple[Server, int]] = {}
 
     def begin(self, node: str) -> None:
         server = self.server(node)
         known = server.dialect.locks.get(self._lock)
         if not known:
             raise LabError(f"{node} has no lock for backups", f"`lock: {READ_LOCK}`, or a newer server")
-        session = self._sessions[node] = server.connect(answer_seconds=TAKE_SECONDS)
-        try:
-            with session.cursor() as cursor:
-                for statement in known.take:
-                    cursor.execute(statement)
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise LabError(
-                f"{node} did not give the lock: {error}", "a lock within 60 s", f"./lab sql {node}"
-            ) from error
+        session = server.answering_within(TAKE_SECONDS)
+        self._sessions[node] = session, session.value("SELECT CONNECTION_ID()")
+        session.execute(*known.take)
 
     def contrary(self, node: str, server: Server) -> str:
-        number = self._sessions[node].thread_id()
+        _, number = self._sessions[node]
         lives = server.value(f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {number}")
         return "" if lives else f"the session that held the lock had ended on {node}"
 
@@ -78,18 +72,15 @@ class BackupLock(OnServers):
             try:
                 server.execute(*TRIES, server.dialect.locks[self._lock].excludes)
             except LabError as error:
-                cause = error.__cause__
-                if isinstance(cause, pymysql.err.MySQLError) and cause.args[0] == WAITED:
-                    return True
-                raise
+                if mysql_errors.code_of(error.__cause__) != WAITED:
+                    raise
+                return True
         return False
 
     def end(self, node: str) -> None:
-        session = self._sessions.pop(node, None)
-        # A session whose server has ended is closed already.
-        with suppress(pymysql.err.Error):
-            if session is not None:
-                session.close()
+        if node in self._sessions:
+            session, _ = self._sessions.pop(node)
+            session.close()
 
     def hindrance(self, node: str) -> str:
         return "the lock is still held" if self._is_locked(node) else ""
