@@ -7,14 +7,14 @@ from replication_lab.faults._servers import OnServers
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import received
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.replica import Replica, Thread
+from replication_lab.world.mysql.replica import Replica, ReplicaThread
 from replication_lab.world.mysql.server import Server
 
 
 class ThreadStop(OnServers):
     """Replicas one of whose threads is stopped; recovery starts it where it ran before and a source is set."""
 
-    thread: ClassVar[Thread]
+    thread: ClassVar[ReplicaThread]
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -41,7 +41,7 @@ class ThreadStop(OnServers):
         return self.state if self._is_to_run(node) and not self.replica(node).runs(self.thread) else ""
 
 
-def start_thread(lab: Lab, node: str, thread: Thread) -> None:
+def start_thread(lab: Lab, node: str, thread: ReplicaThread) -> None:
     """Start a thread of a replica; LabError if that would delete transactions that no source sends again.
 
     MariaDB deletes the relay log if a thread starts while both are stopped.

@@ -19,14 +19,14 @@ LOOK_SECONDS = 1
 OF_GROUP = "group_replication_"
 
 
-class Thread(StrEnum):
+class ReplicaThread(StrEnum):
     """The two threads of a replica."""
 
     RECEIVER = "receiver"
     APPLIER = "applier"
 
 
-RECEIVER, APPLIER = Thread
+RECEIVER, APPLIER = ReplicaThread
 
 
 @dataclass(frozen=True)
@@ -171,24 +171,24 @@ class Replica:
         others = [row for row in rows if "waiting for" not in (row["STATE"] or "").lower() or "relay" in row["STATE"]]
         return next(iter(appliers or others), {})
 
-    def runs(self, thread: Thread) -> bool:
+    def runs(self, thread: ReplicaThread) -> bool:
         """Return whether a thread runs; the receiver may be waiting for its source."""
         column = self.server.dialect.columns
         return self._status_row().get(column.io if thread is RECEIVER else column.sql, "No") != "No"
 
-    def stop_thread(self, thread: Thread) -> None:
+    def stop_thread(self, thread: ReplicaThread) -> None:
         """Stop one thread; the other one goes on."""
         dialect = self.server.dialect
         self.server.execute(dialect.stop_io if thread is RECEIVER else dialect.stop_applier)
 
-    def start_thread(self, thread: Thread) -> None:
+    def start_thread(self, thread: ReplicaThread) -> None:
         """Start one thread."""
         dialect = self.server.dialect
         self.server.execute(dialect.start_io if thread is RECEIVER else dialect.start_applier)
 
     def loses_relay_log(self) -> bool:
         """Return whether the start of a thread would delete the relay log."""
-        return bool(self.server.dialect.keep_relay_log) and not any(map(self.runs, Thread))
+        return bool(self.server.dialect.keep_relay_log) and not any(map(self.runs, ReplicaThread))
 
     def waits_for_delay(self) -> bool:
         """Return whether the applier waits until a transaction is as old as the delay."""
