@@ -102,5 +102,5 @@ def test_a_source_that_waits_for_two_replicas_hands_that_over(lab):
     found = new.status()
 
     assert sorted(done.repointed) == ["replica1", "source"]
-    assert (found.active, found.wait_count, found.timeout_ms, found.unacknowledged) == (True, 2, 30_000, 0)
+    assert (found.active, found.acknowledgements, found.timeout_ms, found.unacknowledged) == (True, 2, 30_000, 0)
     assert found.replicas == 2 and found.acknowledged >= 1

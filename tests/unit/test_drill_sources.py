@@ -168,7 +168,7 @@ def test_a_source_may_wait_without_an_end_and_for_several_replicas(monkeypatch):
     had = SemiSyncStatus(True, True, 1, 0, 0, 0, "AFTER_SYNC", 9000, 1)
     monkeypatch.setattr(SemiSync, "status", lambda _: had)
     monkeypatch.setattr(SemiSync, "set", lambda _, *how: asked.append(how))
-    drill = drill_of(f"{REFUSED}semisync: {{timeout_ms: infinite, wait_count: 2}}\n")
+    drill = drill_of(f"{REFUSED}semisync: {{timeout_ms: infinite, acknowledgements: 2}}\n")
 
     class Nodes:
         def writer(self):

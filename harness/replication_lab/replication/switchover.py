@@ -181,10 +181,10 @@ def _accept_writes(lab: Lab, new: Server, waiting: SemiSyncStatus, undone: ExitS
     if waiting.enabled:
         semisync = SemiSync(new)
         _undo(undone, lambda: semisync.set(False))
-        semisync.set(True, waiting.wait_point, waiting.timeout_ms, waiting.wait_count)
+        semisync.set(True, waiting.wait_point, waiting.timeout_ms, waiting.acknowledgements)
         clock.wait_until(
-            lambda: semisync.status().replicas >= (waiting.wait_count or 1),
-            f"{waiting.wait_count or 1} replica(s) that acknowledge",
+            lambda: semisync.status().replicas >= (waiting.acknowledgements or 1),
+            f"{waiting.acknowledgements or 1} replica(s) that acknowledge",
             CONNECT_SECONDS,
         )
     failover.set_role(lab, new, source=True, waits=waiting.enabled)

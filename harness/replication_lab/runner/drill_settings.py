@@ -55,12 +55,12 @@ def _waiting(nodes: Nodes, asked: Waiting) -> Iterator[None]:
         yield
     finally:
         with suppress(LabError):
-            source.set(had.enabled, had.wait_point, had.timeout_ms, had.wait_count)
+            source.set(had.enabled, had.wait_point, had.timeout_ms, had.acknowledgements)
 
 
 def _set_waiting(source: SemiSync, asked: Waiting) -> None:
     timeout = LONGEST_MS if asked.timeout_ms == "infinite" else asked.timeout_ms
-    source.set(True, asked.wait_point, timeout, asked.wait_count)
+    source.set(True, asked.wait_point, timeout, asked.acknowledgements)
 
 
 def renew(nodes: Nodes, drill: Drill) -> None:

@@ -88,7 +88,7 @@ class Waiting(_Strict, frozen=True):
 
     wait_point: str | None = None
     timeout_ms: int | Literal["infinite"] | None = None
-    wait_count: int | None = None
+    acknowledgements: int | None = None
 
 
 class Expectation(_Strict, frozen=True):
