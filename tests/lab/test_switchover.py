@@ -13,7 +13,7 @@ from replication_lab.world.docker import images
 from replication_lab.world.mysql.replica import APPLIER, Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
-OTHERS = [pytest.param("async", engine, marks=pytest.mark.long) for engine in ("mysql-8.0", "mysql-5.7")]
+OTHERS = [pytest.param(("async", engine), marks=pytest.mark.long) for engine in ("mysql-8.0", "mysql-5.7")]
 
 
 @pytest.fixture
