@@ -9,11 +9,12 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import FaultEvidence, Position
 from replication_lab.model.drill.history import Attempt, Copy, Outcome
 from replication_lab.model.drill.sources import two_sources_s
+from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_settings
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.semisync import LONGEST_MS, SemiSync, SemiSyncStatus
 
-from tests.unit.synthetic_drill import CUT, HISTORY, evidence, parsed
+from tests.unit.synthetic_drill import CUT, HISTORY, evidence, parsed, summed_up
 
 THREE = catalogue.topology("semisync-3")
 POSITIONS = {
@@ -61,6 +62,20 @@ def test_errant_rows_are_told_apart_by_what_their_clients_were_told():
 
     assert (figures["errant"], figures["errant.acknowledged"], figures["errant.unacknowledged"]) == (3, 2, 1)
     assert figures["lost"] == 2
+
+
+def test_all_of_that_is_told_in_words():
+    """Who acknowledged last, what was errant, and for how long there were two sources."""
+    unanswered = Attempt(10, 1, "node2", 10.0, float("inf"), Outcome.UNKNOWN)
+    kept = Attempt(20, 2, "node2", 8.0, 8.5, Outcome.ACKNOWLEDGED)
+    history = [*HISTORY, unanswered, kept]
+    copies = [Copy("node2", [(0, 6), (20, 20)])]
+    said = text(summed_up(judge(evidence(acted=[acted(errant={"source": [(7, 10)]})], copies=copies), history)))
+
+    assert "  received      the most: replica1; replica1 has not applied 7 transactions of it\n" in said
+    assert "errant        4 rows only on replaced nodes: 3 acknowledged, so lost; 1 acknowledged to no client" in said
+    assert "two sources" not in said, "a moment is no time"
+    assert "two sources" not in text(summed_up(judge(evidence(), HISTORY)))
 
 
 def _attempts(node, first, *ends):

@@ -14,6 +14,7 @@ from replication_lab.model.drill.drill import parse_drill
 from replication_lab.replication import received
 from replication_lab.witnesses import held_states, sampled
 from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Backlog
 
@@ -215,6 +216,15 @@ def test_a_step_that_makes_no_sense_is_refused_before_anything_starts(refused, s
     text = f"{{about: x, clients: {{source: 1}}, expected: [], steps: [{step}]}}"
 
     assert found in refused(parse_drill, "x", catalogue.topology("async"), text, faults.kinds()).found
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_servers_of_an_attached_project_are_left_as_they_are(refused, kind):
+    """Their replication and their locks are their owner's."""
+    attached = AttachedLab.__new__(AttachedLab)
+    object.__setattr__(attached, "name", "shop")
+
+    assert "shop is an attached project" in refused(kind, attached, NODES).found
 
 
 def test_a_lock_that_a_server_does_not_have_is_refused(lab, refused):

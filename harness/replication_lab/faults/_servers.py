@@ -1,5 +1,6 @@
 """The base of faults that are a state of a server, made by SQL: a witness reads it as long as the fault acts."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -9,6 +10,8 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import Need
 from replication_lab.witnesses import held_states
 from replication_lab.world import clock
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
@@ -27,6 +30,15 @@ class OnServers(OnNodes):
 
     # What a server is while the fault acts, in words.
     state = ""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        if isinstance(lab, AttachedLab):
+            raise LabError(
+                f"{lab.name} is an attached project: its replication and its locks are not changed",
+                "a fault of its nodes or links, such as kill, pause, cut and toxic",
+                "./lab drill",
+            )
 
     def inject(self) -> None:
         self.each(self._begin)
