@@ -11,6 +11,8 @@ from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication import failover, switchover
 from replication_lab.replication.role_changes import SWITCHOVER
+from replication_lab.report import drilled
+from replication_lab.runner import drill_set
 from replication_lab.witnesses import held_states
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.replica import ReplicaStatus
@@ -247,6 +249,13 @@ def test_roles_that_another_program_changes_meanwhile_are_seen(lab, fault, node,
 
 def _readings(lab):
     return [said for name, node in lab.nodes.items() for said in held_states._contrary(lab.name, name, node)]
+
+
+def test_a_question_says_that_its_drill_is_a_planned_switchover():
+    """The servers do not decide that by themselves."""
+    assert (
+        drilled._takes_over(drill_set.load("group", "switchover")) == "a planned switchover makes node2 accept writes"
+    )
 
 
 def test_a_way_back_that_was_none_is_noticed(lab, fault, monkeypatch):
