@@ -308,15 +308,20 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
         BinaryLog(old).reset_gtids_to(clone(source, old))
     else:
         replica.resume()
-    if replication.of(lab).acknowledges:
-        # A former source has no replica: its applier would wait for an acknowledgement until the timeout ends.
-        SemiSync(old).set(False)
-        SemiSync(old).enable_semisync_replica()
-    replica.follow("toxiproxy", port(lab, source.name, node))
-    set_role(lab, old, source=False)
+    follow_as_replica(lab, old, source.name)
     _wait_for_replicas(lab, source)
     replica.wait_for(BinaryLog(source).position())
     return TakenBack(node, source.name, gtid.words(errant) if errant else "")
+
+
+def follow_as_replica(lab: Lab, server: Server, source: str) -> None:
+    """Let a former source replicate from another node, now and after each start."""
+    if replication.of(lab).acknowledges:
+        # It has no replica: its applier would wait for an acknowledgement until the timeout ends.
+        SemiSync(server).set(False)
+        SemiSync(server).enable_semisync_replica()
+    Replica(server).follow("toxiproxy", port(lab, source, server.name))
+    set_role(lab, server, source=False)
 
 
 def _source_for(lab: Lab, node: str) -> str:

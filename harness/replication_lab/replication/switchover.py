@@ -154,12 +154,7 @@ def _follow_instead(lab: Lab, old: str, source: str, undone: ExitStack, waiting:
     _undo(undone, lambda: semisync.set(waiting.enabled))
     _undo(undone, lambda: replica.stop_following(lose=True))
     replica.resume()
-    if waiting.enabled:
-        # Without a replica of its own, its applier would wait for an acknowledgement.
-        semisync.set(False)
-        semisync.enable_semisync_replica()
-    replica.follow(TOXIPROXY, failover.port(lab, source, old))
-    failover.set_role(lab, server, source=False)
+    failover.follow_as_replica(lab, server, source)
 
 
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
