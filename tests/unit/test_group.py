@@ -196,6 +196,27 @@ def test_without_a_majority_no_member_is_made_the_primary(refused):
     assert "unknown node" in refused(kind().take_over, "node4").found
 
 
+def test_a_drill_forces_the_membership_of_the_member_that_is_left():
+    """As an operator does: once, with its own address, and the setting is taken back; with a majority nothing is."""
+
+    class Forced(Server):
+        def execute(self, sql):
+            self.asked.append(sql)
+            self.states = {"node1": "ONLINE"}
+
+    alone = Forced("node1", states=CUT_OFF.states)
+    lab = Lab(node1=alone, node2=Silent("node2"), node3=Silent("node3"))
+    done = group.Group(lab).take_over_after_loss("node1")
+
+    said = [sql for sql in alone.asked if sql.startswith("SET")]
+    assert said == [f"SET GLOBAL {group.FORCE} = 'uuid-node1'", f"SET GLOBAL {group.FORCE} = ''"]
+    assert (done.source, done.replaced) == ("node1", [])
+
+    alone.asked.clear()
+    group.Group(lab).take_over_after_loss("node1")
+    assert not [sql for sql in alone.asked if sql.startswith("SET")]
+
+
 @pytest.mark.parametrize(
     ("log", "found"),
     [

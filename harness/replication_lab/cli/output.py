@@ -110,6 +110,16 @@ def promoted(out: Console, done: TakenOver) -> None:
     _say(out, "promoted", done=done)
 
 
+def switched(out: Console, done: TakenOver) -> None:
+    """Print which node accepts writes after a planned switchover, and how long none did."""
+    if done.old == done.source:
+        out.print(f"{done.source} accepts writes already")
+        return
+    out.print(f"{done.source} accepts writes in place of {done.old}; none did for {done.seconds or 0:.1f} s")
+    if done.repointed:
+        out.print(f"  its replicas: {', '.join(done.repointed)}")
+
+
 def rejoined(out: Console, done: TakenBack) -> None:
     _say(out, "rejoined", done=done)
 

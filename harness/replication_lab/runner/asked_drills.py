@@ -12,7 +12,7 @@ from replication_lab.faults.link_proof import prove_link
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.drill import Drill, Waiting
+from replication_lab.model.drill.drill import Drill, Waiting, setting_of
 from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.case import Case
@@ -95,7 +95,7 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
             f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
             f"./lab ask {topology} --drill {question.drill}",
         )
-    if both := {name for _, name in state.servers.variables} & set(drill.settings):
+    if both := {name for _, name in state.servers.variables} & {setting_of(each)[1] for each in drill.settings}:
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
     if question.ledger and drill.hot_row:

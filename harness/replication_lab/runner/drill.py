@@ -19,12 +19,12 @@ from pathlib import Path
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, WouldLose
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile, Return
-from replication_lab.model.drill.history import Copy
+from replication_lab.model.drill.history import Copy, ranges
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
@@ -259,14 +259,16 @@ class DrillRun:
             self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
             clock.pause(broke + step.seconds - self._time())
             proofs += each.verify()
-            views = self.nodes.looks()
-            replaced = self._take_over(step)
+            views, positions = self.nodes.looks(), self.nodes.positions()
+            replaced, refused = self._take_over(step)
             self._note_noise()
         finally:
             healed = self._time()
             each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
+        errant = {}
         try:
+            errant = {name: self._errant_rows(name, step.promotes) for name in replaced}
             for name in replaced:
                 self.nodes.take_back(name, discard_errant=True)
             self._until_back(healed)
@@ -278,21 +280,41 @@ class DrillRun:
         whole = self._time()
         if "unrecovered" not in self.seen:
             proofs += each.verify_recovered()
-        self.acted.append(FaultEvidence(step, broke, held, healed, whole, self._time(), proofs, views, struck))
+        times = (broke, held, healed, whole, self._time())
+        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, refused))
         unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
 
-    def _take_over(self, step: Step) -> list[str]:
-        """Let another node take over, and some clients write there; return the nodes to take back afterwards."""
-        if not step.failover:
+    def _errant_rows(self, name: str, promoted: str) -> list[tuple[int, int]]:
+        """Return the rows that a replaced node has and the promoted one lacks, as ranges of ids."""
+        if not self.nodes.follows_a_source:
             return []
+        wait = f"the server of {name} to answer"
+        clock.wait_until(lambda: self.nodes.soon(self.nodes.answers, name), wait, WHOLE_SECONDS, every=0.1)
+        own, kept = (self.ledger.copy(self.lab.node(each).server()) for each in (name, promoted))
+        return ranges(set(own.ids) - set(kept.ids))
+
+    def _take_over(self, step: Step) -> tuple[list[str], str]:
+        """Let another node take over, and some clients write there.
+
+        Return the nodes to take back afterwards, and why it was refused, if it was and has to be.
+        """
+        if not step.failover:
+            return [], ""
         began = self._time()
-        done = self.nodes.take_over_after_loss(step.failover)
+        if step.is_refused:
+            try:
+                done = self.nodes.take_over(step.promotes)
+            except WouldLose as error:
+                self.tell(f"  {self._time():5.1f} s: failover to {step.promotes} refused: {error.found}")
+                return [], error.found
+        else:
+            done = self.nodes.take_over_after_loss(step.promotes)
         self.seen["promoted_s"] = round(self._time() - began, 3)
         self.seen.setdefault("taken_over", []).append(done)
-        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}{f'; lost: {done.lacks}' if done.lacks else ''}")
+        self.tell(f"  {self._time():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
         clock.pause(self.what.after)
-        return done.replaced
+        return done.replaced, ""
 
     # -- what the nodes say ----------------------------------------------------------------------------------------
 

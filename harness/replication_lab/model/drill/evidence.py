@@ -39,13 +39,28 @@ class Looked(msgspec.Struct, frozen=True):
     view: View
 
 
+class Position(msgspec.Struct, frozen=True):
+    """How far a node of a source and its replicas was.
+
+    `received` are the transactions that it had received or committed, `unapplied` those of them that it had not
+    committed; None if its server does not count them. `error` is the number of its applier's error, 0 without one.
+    """
+
+    replicates: bool
+    received: int | None = None
+    unapplied: int | None = None
+    error: int = 0
+
+
 class FaultEvidence(msgspec.Struct, frozen=True):
     """A fault and its times in seconds since the load began.
 
     `broke` is when its injection began, `struck` when all its parts had been injected, `held` when it was verified,
     `healed` when its recovery began, `whole` when all nodes were healthy, `gone` when its removal was verified.
 
-    `views` are the states that the nodes reported just before the recovery.
+    `views` are the states that the nodes reported just before the recovery, `positions` how far they were then.
+    `errant` are the rows of the ledger, as ranges of ids, that a node had and the promoted one did not, before they
+    were discarded. `refused` is why a failover was refused.
     """
 
     step: Step
@@ -57,6 +72,9 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     proofs: list[Proof] = []
     views: dict[str, View] = {}
     struck: float | None = None
+    positions: dict[str, Position] = {}
+    errant: dict[str, list[tuple[int, int]]] = {}
+    refused: str = ""
 
     @property
     def window(self) -> tuple[float, float]:

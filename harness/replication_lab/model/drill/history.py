@@ -106,7 +106,12 @@ class Copy(msgspec.Struct, frozen=True):
 
     @property
     def ids(self) -> list[int]:
-        return [number for first, last in self.ranges for number in range(first, last + 1)]
+        return numbers(self.ranges)
+
+
+def numbers(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the ids in inclusive ranges."""
+    return [number for first, last in ranges for number in range(first, last + 1)]
 
 
 _encoder = msgspec.json.Encoder()
