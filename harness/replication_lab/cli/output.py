@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from replication_lab import replication
+from replication_lab.lab.connections import of_endpoint
 from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
@@ -43,6 +44,8 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).bound(3306)))}" for node in lab.topology.nodes
     )
+    if lab.endpoint:
+        addresses = f"{', '.join(f'{each.node} {each.host}:{each.port}' for each in of_endpoint(lab))}, {addresses}"
     if not machine.is_near():
         addresses += " (on the engine's machine; from here: ./lab sql NODE)"
     kind = replication.of(lab)

@@ -13,7 +13,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
+from replication_lab.runner.behind import Behind
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
@@ -117,12 +118,17 @@ class DrillRun:
     _began: float = 0.0
     _noise: NoiseMeter = field(init=False, repr=False)
     _whole_s: dict[str, float] = field(default_factory=dict)
+    _behind: Behind | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
         self.what = what = self.asked.drill
         users, seed = self.asked.transactions, self.asked.seed
-        self.ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed)
+        self.ledger = Ledger(
+            *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed),
+            back_off=bool(what.endpoint),
+        )
+        self._behind = Behind(self.lab, what) if what.endpoint else None
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
@@ -187,9 +193,12 @@ class DrillRun:
     def _heard(self, witnesses: Witnesses) -> Iterator[None]:
         """Keep what the witnesses saw within the block, also if it fails."""
         try:
-            yield
+            with self._behind.watched() if self._behind else nullcontext():
+                yield
         finally:
             self.seen["observations"] = witnesses.observations(self._began)
+            if self._behind:
+                self.seen["endpoint"] = self._behind.met(self._began)
 
     def _note_noise(self) -> None:
         """Record the noise since the last reading, and tell it if there was any."""
@@ -236,6 +245,8 @@ class DrillRun:
 
     def _client(self, node: str) -> ApplicationClient:
         """Return a client with an application's privileges: an administrator could write on a read-only server."""
+        if self._behind:
+            return self._behind.client(node)
         through = self.what.through if node in self.what.clients else ""
 
         def server() -> Server:

@@ -13,6 +13,7 @@ import msgspec
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
+from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
 from replication_lab.model.lab.topology import Topology
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
@@ -139,9 +140,7 @@ class Drill(_Strict, frozen=True):
     waits. `initial_primary` is the node that serves first, in a topology that allows more than one. `options` are
     those of DRBD on both machines during the drill, by kind (disk, net), and of its file system (mount).
     `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
-    drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
-    connect across.
-    """
+    drill; X    """
 
     name: str
     topology: str
@@ -162,6 +161,8 @@ class Drill(_Strict, frozen=True):
     tolerates: list[str] = []
     answers: str = ""
     through: str = ""
+    endpoint: str = ""
+    endpoint_settings: dict[str, int | str] = {}
 
     @property
     def changes_roles(self) -> bool:
@@ -186,6 +187,24 @@ class Drill(_Strict, frozen=True):
             return msgspec.structs.replace(self, before=seconds)
         steps = [msgspec.structs.replace(step, seconds=seconds) for step in self.steps]
         return msgspec.structs.replace(self, steps=steps)
+
+    def at_endpoint(self, name: str, settings: Mapping[str, int | str]) -> "Drill":
+        """Return the same drill with all clients at an endpoint; LabError if some have to use a link or a node."""
+        if self.through:
+            raise LabError(
+                f"drill {self.name}: its clients connect across link {self.through}, not to an endpoint",
+                "a drill without the key through",
+                "./lab drill",
+            )
+
+        return msgspec.structs.replace(
+            self,
+            clients={ENDPOINT: sum(self.clients.values())},
+            watchers={ENDPOINT_READS: sum(self.watchers.values())} if self.watchers else {},
+            reads={ENDPOINT: ENDPOINT_READS} if self.reads else {},
+            endpoint=name,
+            endpoint_settings={**self.endpoint_settings, **settings},
+        )
 
     def wait_before(self, seed: int) -> float:
         """Return the seconds before the first fault, which depend on the seed."""
@@ -234,7 +253,7 @@ def parse_drill(
         *drill.reads.values(),
         *(step.promotes for step in drill.steps),
     ):
-        if node:
+        if node and not (drill.endpoint and node in (ENDPOINT, ENDPOINT_READS)):
             topology.node(node)
     for each in drill.settings:
         if node := setting_of(each)[0]:

@@ -85,6 +85,7 @@ def not_proved(result: Result) -> list[str]:
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLook] = (), damage: str = "") -> Result:
     """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
+    history = evidence.answered(history)
     rows, row_failures = checkers.rows(history, evidence.copies, evidence.counted_tables)
     service, service_failures = checkers.service(history, evidence.load, evidence.windows, evidence.injected)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
@@ -152,6 +153,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
     said = [*evidence.before.values(), *evidence.after.values()]
     if any(view.history for view in said) and not any(view.error for view in said):
         figures["histories"] = len({view.history for view in said})
+    if evidence.endpoint and evidence.endpoint.writable:
+        figures["two_writable_s"] = checkers.together(evidence.endpoint.writable)
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
