@@ -99,7 +99,7 @@ def test_percentiles_are_those_of_all_latencies_of_all_rounds_together():
     ]
 
     assert p999([1.0] * (FEWEST_FOR_P999 - 1)) is None and p999([1.0] * FEWEST_FOR_P999) == 1
-    assert pooled(rounds[:1]).keys() == {"p50_ms", "p95_ms", "p99_ms", "max_ms"}
+    assert pooled(rounds[:1]).keys() == {"min_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"}
     assert pooled(rounds)["p99.9_ms"] == pytest.approx(1, abs=0.01) and pooled(rounds)["max_ms"] == 2
     assert pooled([]) == {}
 
@@ -152,7 +152,7 @@ def test_an_own_load_makes_transactions_and_not_commits(ran):
     summary, _, _ = ran(experiments.asked(asked), preset="ask")
 
     assert summary.counts == "transaction" and "commit" not in told(summary)
-    assert "round trips per transaction" in told(summary) and "transactions/s" in told(summary)
+    assert "p50 ÷ RTT" in told(summary) and "transactions/s" in told(summary)
 
 
 def test_a_recorded_question_with_a_rate_is_judged_again(ran):
