@@ -266,7 +266,7 @@ def test_a_users_table_that_a_replica_leaves_out_is_lost_with_its_source(drilled
         "CREATE VIEW lab.every_order AS SELECT * FROM lab.orders",
         "INSERT INTO lab.orders (item) VALUES (1), (2), (3)",
     )
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
 
     def leave_out(lab):
         if from_the_start:

@@ -159,7 +159,7 @@ def test_a_member_that_is_cut_off_from_a_group_that_serves_lost_no_majority():
 def test_all_nodes_wait_for_what_the_primary_has():
     """The primary itself too: it may have been elected a moment ago."""
     nodes = kind(**{name: Server(name, primary="node2") for name in NODES})
-    nodes.wait_until_level()
+    nodes.wait_until_caught_up()
 
     assert [[{"position": "node2:9"}]] * 3 == [nodes.server(name).waited for name in NODES]
 

@@ -152,7 +152,7 @@ class GaleraCluster(Nodes):
         whole = all(view.synced and view.size == size for view in found.values())
         return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())
 
     def counted(self) -> dict[str, int]:

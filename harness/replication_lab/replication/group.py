@@ -191,7 +191,7 @@ class Group(Nodes):
         super().wait_until_together()
         self.take_over(self.lab.topology.source.name)
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         position = BinaryLog(self.writer()).position()
         for name in self.names:
             Replica(self.server(name)).wait_for(position)

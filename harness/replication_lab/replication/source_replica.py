@@ -105,7 +105,7 @@ class Followers(Nodes):
             return found.ended if found else ""
         return ""
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         # A relay comes before its replica, because the links are in that order.
         for name, source in self.sources.items():
             Replica(self.server(name)).wait_for(BinaryLog(self.server(source)).position())

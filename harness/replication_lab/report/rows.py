@@ -69,7 +69,8 @@ class FigureRow(Row, frozen=True, kw_only=True):
 class CaseRow(Row, frozen=True, kw_only=True):
     """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not.
 
-    For a load with a rate, `pooled` holds percentiles and the maximum of all latencies of the quiet rounds together.
+    Of a user's question, `pooled` holds the minimum, percentiles and the maximum of all latencies of the quiet rounds
+    together; `figures` has the means of the rounds' own percentiles, which claims compare round by round.
     """
 
     engine: str

@@ -149,7 +149,7 @@ class DrillRun:
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
         self.seen["counted_tables"] = self.ledger.counted_tables(self.nodes.writer())
-        self.nodes.wait_until_level()
+        self.nodes.wait_until_caught_up()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
@@ -222,7 +222,7 @@ class DrillRun:
         self.seen["after"] = self.nodes.looks()
         self.seen["returns"] = self._returns(baseline.logged)
         self.seen["counted"] = self._counted(baseline.counted)
-        self.nodes.wait_until_level()
+        self.nodes.wait_until_caught_up()
         self.nodes.refuse_separate_histories()
         self.seen["copies"] = [self._copy(name, source) for name, source in self.nodes.holders().items()]
         self.seen["compared"] = self.nodes.compared()

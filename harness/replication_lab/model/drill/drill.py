@@ -140,7 +140,10 @@ class Drill(_Strict, frozen=True):
     waits. `initial_primary` is the node that serves first, in a topology that allows more than one. `options` are
     those of DRBD on both machines during the drill, by kind (disk, net), and of its file system (mount).
     `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
-    drill; X    """
+    drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
+    connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
+    ENDPOINT is the only key of `clients`.
+    """
 
     name: str
     topology: str
