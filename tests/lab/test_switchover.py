@@ -35,7 +35,7 @@ def write(lab, node, rows):
 
 
 def counts(lab):
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
     return {
         node.name: lab.node(node.name).server().value(f"SELECT COUNT(*) FROM {TABLE}") for node in lab.topology.nodes
     }

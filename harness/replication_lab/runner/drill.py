@@ -2,14 +2,13 @@
 
     T0  baseline            all nodes are healthy; their views, counters and logs are kept; clients write
     T1  inject              each of the step's faults is injected at its time, until all have been       broke, struck
-    T2  verified            each is proved to act; it lasts the step's seconds, and is proved again      held
-                            every node's view is kept, another node may be promoted
+    T2  verified            each is proved to act for the step's seconds; another node may be promoted   held
     T3  recover             the faults are undone in reverse order; a replaced node rejoins              healed
     T4  healthy again       all nodes are healthy                                                        whole
     T5  verified recovered  each fault is proved to be removed                                           gone
 
-T1 to T5 repeat with each step, and clients write all the time. On the right are the names of the moments in the record
-(`FaultEvidence`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
+T1 to T5 repeat with each step, and clients write all the time. On the right are the moments in `FaultEvidence`. After
+the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -105,10 +104,7 @@ class Baseline:
 
 @dataclass
 class DrillRun:
-    """One running drill; `acted` and `seen` collect the evidence while it runs.
-
-    `drill_set.parse` has already refused a drill that the topology's kind of replication cannot do.
-    """
+    """One running drill, which its topology can have; `acted` and `seen` collect the evidence while it runs."""
 
     lab: Lab
     asked: DrillRequest
