@@ -26,10 +26,12 @@ from replication_lab.model.question.validation import LIMITS
 DESCRIBED = {
     "topologies": "Names of topologies, as `lab list topologies` shows them. Each is measured.",
     "vary": "Settings to vary, each with its values as texts. All combinations are measured.",
+    "cases": "The combinations of values that are measured, in place of all, of the settings in them.",
     "settings": "Settings that are the same in every case, each with its value as a text.",
     "baseline": "Values that the others are compared with. Default: the first value of the first setting that varies.",
     "claims": "Claims to judge, such as: throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9",
     "workload": f"Load: {INSERTS}, a script of sysbench by name, or a file with its text ({OTHER}).",
+    "script_options": "Options of the script in workload, by name.",
     "load_command": "Load in place of workload: a command for sh that prints a line for each transaction.",
     "load_image": "Image that load_command runs in; if empty, the image of the lab's own load.",
     "schema": "SQL that makes tables before the load.",

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import pymysql
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.disks.overlay import volume_name
+from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.semisync import SemiSyncStatus
 
@@ -120,13 +122,24 @@ class FakeNode:
     def logs(self, lines: int | str = 12) -> str:
         return ""
 
-    def put(self, path: str, content: bytes) -> None:
+    def put(self, path: str, content: bytes, root: str = "") -> None:
         self.lab.files[path] = self.lab.files_of[self.name][path] = content
 
     def run(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
         if self.name in self.lab.beside:
             return self.lab.own_command(environment or {})
         return self.lab.programs.run(self.name, command)
+
+    def run_sql(self, _command: object, _password: str, sql: str, _place_of: object) -> Failure | None:
+        """Run each line's statements in a session; the model knows no statement of several lines."""
+        with self.server().session() as session:
+            for number, line in enumerate(sql.splitlines(), 1):
+                for statement in filter(None, map(str.strip, line.split(";"))):
+                    try:
+                        session.execute(statement)
+                    except pymysql.err.MySQLError as error:
+                        return Failure(number, *error.args)
+        return None
 
 
 class FakeContainers:
@@ -199,6 +212,9 @@ class FakeLab:
 
     def application(self, _node: str) -> tuple[str, str]:
         return "lab", self.passwords["lab"]
+
+    def administrator(self, _node: str) -> tuple[str, str]:
+        return "root", self.passwords["root"]
 
     @property
     def different_nodes(self) -> list[str]:

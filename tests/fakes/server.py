@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.variable import is_same, literal
+from replication_lab.model.lab.option_file import options_of
+from replication_lab.model.lab.server_version import parse_version
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
@@ -183,8 +186,12 @@ class FakeServer:
     def start_with(self, text: str) -> str:
         """Act as a server that is started with a my.cnf file; return its log."""
         self.globals_ = {name: value for name, value in self.globals_.items() if name not in VARIABLES}
+        version = parse_version(self.version())
+        read = {each.name: each.value for each in options_of(GivenFile("", text), version)} if text else {}
         for loose, option, value in OPTION.findall(text):
             name = option.replace("-", "_")
+            if read.get(name) != value:
+                continue
             if name not in VARIABLES and not loose:
                 return f"[ERROR] unknown variable '{name}={value}'\n[ERROR] Aborting"
             self._set(name, value)

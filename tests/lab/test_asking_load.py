@@ -47,6 +47,7 @@ function prepare()
   sysbench.sql.driver():connect():query("CREATE TABLE lua (" .. columns .. ") ENGINE=InnoDB")
 end
 """
+SCRIPTS = catalogue.ROOT / "tests" / "files" / "scripts"
 FEW = ("--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
 
 
@@ -112,6 +113,28 @@ def test_a_script_of_the_user_is_measured(command, tmp_path):
     found = measured(command, "semisync", "--workload", str(tmp_path / "own.lua"))
 
     assert all(line["figures"]["commits"] == len(line["samples"]["latency_ms"]) for line in found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["own.lua", "commands.lua"])
+def test_a_script_with_modules_and_options_is_measured(command, name):
+    """It makes its table of as many rows as its option says; its modules are beside it."""
+    found = measured(command, "semisync", "--workload", str(SCRIPTS / name), "--script-option", "scale=50")
+
+    assert all(line["figures"]["commits"] == len(line["samples"]["latency_ms"]) for line in found)
+
+
+def test_the_error_of_a_script_never_has_the_password(command):
+    """It names the table; the server's own words are those of the load container, which has the password."""
+    answer = command(
+        "ask", "semisync", "--vary", "clients=1,4", "--workload", str(SCRIPTS / "fails.lua"), *FEW, "--keep"
+    )
+    lab = answer.stderr.rpartition("--lab ")[2].split()[0].rstrip(";")
+    password = json.loads(command("env", "--lab", lab, "--json").stdout)["MYSQL_PWD"]
+    command("down", "--lab", lab)
+
+    assert answer.returncode == 3
+    assert "no_such_table" in answer.stderr and password not in answer.stderr + answer.stdout
 
 
 @pytest.mark.long

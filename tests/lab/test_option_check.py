@@ -1,5 +1,6 @@
 """Do the servers' own programs check a my.cnf as the servers read it, and does a bad one end before a lab starts?"""
 
+import json
 import re
 
 import pytest
@@ -83,6 +84,21 @@ def test_a_cluster_reads_the_files_of_a_distribution(command, name):
     assert started.returncode == 0, started.stderr
     assert "node2 has back_log=75 (mysql.conf.d/20-more.cnf line 2, not 70 of" in started.stderr
     command("down", "--lab", name)
+
+
+@pytest.mark.long
+def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
+    """The values of its own groups are proved over each load."""
+    few = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
+    given = ("--vary", "engine=mariadb,mysql-8.0", "--cnf", str(FILES / "both.cnf"))
+    answer = command("ask", "semisync", *given, *few)
+    assert answer.stdout, answer.stderr
+    assert json.loads(answer.stdout)["doubts"] == [], answer.stderr
+    folder = catalogue.ROOT / answer.stderr.rpartition("record and report: ")[2].split()[0]
+    proved = (folder / "record.jsonl").read_text()
+
+    assert "source has back_log=118 (both.cnf line 13)" in proved
+    assert "source has back_log=80 (both.cnf line 9)" in proved
 
 
 def test_a_program_that_cannot_be_asked_is_an_error(docker):

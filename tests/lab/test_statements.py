@@ -119,7 +119,7 @@ def test_several_statements_are_run_in_one_session(lab, command):
 )
 def test_an_interrupted_statement_is_ended_on_the_server(lab, start_command, tmp_path, option, number):
     """Nothing was started that could have been removed, and nothing still runs."""
-    text = f"SELECT 1; SELECT SLEEP({300 + number});"
+    text = f"SELECT 1;\nSELECT SLEEP({300 + number});"
     file = tmp_path / "slow.sql"
     file.write_text(text)
     process = start_command("sql", "source", option, text if option == "-e" else str(file), "--lab", NAME)
@@ -130,6 +130,9 @@ def test_an_interrupted_statement_is_ended_on_the_server(lab, start_command, tmp
 
     assert process.returncode == 128 + number
     assert f"stopped ({signal.Signals(number).name}); " in said
-    assert "was ended on source by KILL QUERY, and its outcome is unknown; statements run before: 1 of 2" in said
+    place, before = ("statement 2 of 2", " by KILL QUERY, and its outcome is unknown; statements run before: 1 of 2")
+    if option == "--file":
+        place, before = "slow.sql line 2", ", and its outcome is unknown"
+    assert f"{place}, `SELECT SLEEP({300 + number})`" in said and f"was ended on source{before}" in said
     assert "Traceback" not in said and "removed" not in said
     assert not running(source, f"SELECT SLEEP({300 + number})")

@@ -53,6 +53,6 @@ def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
 
 def make_files(folder: Path) -> None:
     """Put the files that the recipes name into a folder."""
-    for name in ("orders.sql", "my.cnf"):
+    for name in ("orders.sql", "my.cnf", "old.cnf", "new.cnf"):
         (folder / name).write_text((HERE / name).read_text())
     (folder / "shop.sql.gz").write_bytes(gzip.compress((HERE / "shop.sql").read_bytes()))

@@ -91,9 +91,11 @@ def test_a_ledger_of_anything_else_is_refused(change, said, refused):
 def test_the_users_tables_are_made_before_a_drill(monkeypatch):
     """On the node that accepts writes; without a ledger nothing of the user's is needed."""
     made = []
-    monkeypatch.setattr(answering, "make_tables", lambda asked, writer: made.append((asked.ledger, writer)))
+    monkeypatch.setattr(answering, "make_tables", lambda asked, _lab, writer: made.append((asked.ledger, writer)))
     monkeypatch.setattr(answering, "put", lambda *_: type("Kept", (), {"proofs": None}))
-    monkeypatch.setattr(answering.replication, "of", lambda _lab: type("Kind", (), {"writer": lambda _: "source"})())
+    monkeypatch.setattr(
+        answering.replication, "of", lambda _lab: type("Kind", (), {"written_at": lambda _: "source"})()
+    )
     for asked in (question(), question(ledger=False)):
         experiment = experiments.asked(asked)
         experiment.hold(None, experiment.cases[0])

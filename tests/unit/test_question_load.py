@@ -12,8 +12,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.load import SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import Letters, Numbers, transactions
-from replication_lab.model.question.sql_text import statements
-from replication_lab.model.question.validation import statements_of
+from replication_lab.model.question.sql_text import typed_statements
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.given_texts import read
@@ -62,7 +61,7 @@ def question(workload: str | GivenFile = "inserts", **others) -> Question:
 )
 def test_a_file_is_read_as_statements_with_their_lines(text, found):
     """Quotes, comments and the client's own DELIMITER are respected."""
-    assert [(each.line, each.sql) for each in statements(sql(text))] == found
+    assert [(each.line, each.sql) for each in typed_statements(text)] == found
 
 
 @pytest.mark.whole
@@ -70,7 +69,7 @@ def test_a_large_dump_is_read_in_time_that_grows_with_its_size():
     """A statement of many thousand values is no reason to wait."""
     values = ", ".join(f"({number}, 'it''s {number}')" for number in range(50_000))
 
-    (one,) = statements(sql(f"INSERT INTO t VALUES {values};"))
+    (one,) = typed_statements(f"INSERT INTO t VALUES {values};")
 
     assert len(one.sql) > 1_000_000
 
@@ -147,9 +146,12 @@ def test_a_load_that_cannot_be_run_is_refused(workload, said, refused):
 
 BAD_BEGINNINGS = [
     ("", "a.sql holds no statement"),
-    ("SELECT 1", "a.sql line 1: the statement `SELECT 1` does not end"),
-    ("CREATE TABLE t (id INT);\nUSE shop;", "a.sql line 2: `USE shop` uses another database than lab"),
-    ("CREATE DATABASE shop;", "`CREATE DATABASE shop` uses another database than lab"),
+    ("mysqldump: [Warning] Using a password\nSELECT 1;", "a.sql line 1: `mysqldump: [Warning] Using a password`"),
+    ("CREATE TABLE t (id INT);\nUSE shop;", "a.sql line 2: `USE shop;`; it uses another database than lab"),
+    (
+        "CREATE DATABASE shop;\nUSE shop;",
+        "a.sql: it uses another database than lab:\n  a.sql line 1: `CREATE DATABASE shop",
+    ),
     ("SET @@SESSION.SQL_LOG_BIN= 0;", "a.sql line 1: it sets SQL_LOG_BIN"),
     ("SET @@GLOBAL.GTID_PURGED='a';", "a.sql line 1: it sets GTID_PURGED"),
 ]
@@ -164,7 +166,7 @@ def test_a_beginning_that_cannot_be_is_refused(option, text, said, refused):
 
 def test_the_database_of_the_lab_may_be_used():
     """A dump of it says so."""
-    assert len(statements_of(sql("USE `lab`;"))) == 1
+    assert question(schema=sql("USE `lab`;\nUSE lab;\nCREATE TABLE t (used INT);")).schema
 
 
 @pytest.mark.parametrize(

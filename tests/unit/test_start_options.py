@@ -68,6 +68,22 @@ def test_a_file_is_an_axis(ran):
     assert record.run.question == asked
 
 
+def test_one_file_for_several_engines_gives_each_its_part(ran):
+    """By the groups of their versions; each is proved on its own server."""
+    both = GivenFile("both.cnf", "[mysqld-8.0]\ninnodb_read_io_threads = 8\n[mariadb]\ninnodb_read_io_threads = 6\n")
+    engines = ("mysql-8.0", "mariadb")
+    asked = question({"engine": list(engines)}, settings={"cnf": "both.cnf"}, cnf=[both])
+    _, record, _ = ran(experiments.asked(asked), preset="ask", engines=engines)
+    proved = {
+        one.engine: [proof.what for proof in one.proofs if "source has" in proof.what] for one in record.measurements
+    }
+
+    assert proved == {
+        "mysql-8.0": ["source has innodb_read_io_threads=8 (both.cnf line 2)"],
+        "mariadb": ["source has innodb_read_io_threads=6 (both.cnf line 4)"],
+    }
+
+
 def test_a_nodes_own_file_goes_before_that_of_all(ran):
     """The replica has b.cnf and not a.cnf."""
     asked = question({"clients": ["1", "4"]}, settings={"replica.cnf": "b.cnf", "cnf": "a.cnf"}, cnf=[A, B])

@@ -11,9 +11,10 @@ from replication_lab.model.question.sql_text import typed_statements
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
+from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql import script
 
-from tests.fakes.lab import FakeLab
+from tests.fakes.lab import FakeLab, FakeNode
 from tests.fakes.session import MISSING
 
 GONE = pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query")
@@ -121,12 +122,8 @@ def test_an_unknown_outcome_ends_with_status_1(lab, monkeypatch):
 
 def test_a_file_says_which_statement_has_an_unknown_outcome(lab, monkeypatch, tmp_path):
     """And not that the file has to be corrected."""
-
-    def lost(*_):
-        raise GONE
-
     (tmp_path / "a.sql").write_text("DROP TABLE a;\n")
-    monkeypatch.setattr(script, "_answer", lost)
+    monkeypatch.setattr(FakeNode, "run_sql", lambda *_: Failure(1, *GONE.args))
     ended = typed("sql", "source", "--file", str(tmp_path / "a.sql"))
     said = " ".join(ended.stderr.split())
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.model.question.setting import ENGINE
+from replication_lab.model.question.setting import ENGINE, Values
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
@@ -51,6 +51,7 @@ HIGHEST_SEED = 2_000_000
     shell_complete=names.completed_by(catalogue.topologies),
 )
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
+@click.option("--case", "cases", multiple=True, metavar="NAME=VALUE,NAME=VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
 @of_cnf
 @click.option("--rtt", metavar="CONDITION")
@@ -62,6 +63,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
+@click.option("--script-option", "script_options", multiple=True, metavar=SETTING)
 @click.option("--load-command", metavar="CMD")
 @click.option("--load-image", metavar="IMAGE")
 @click.option("--schema", metavar="FILE")
@@ -124,6 +126,17 @@ def _refuse_bad_options(seed: int, asked: Mapping[str, Any]) -> None:
             raise LabError(f"{option} has an empty value", "a value", f"leave out {option}")
 
 
+def _cases(given: Sequence[str], vary: Mapping[str, list[str]], cnf: dict[str, GivenFile]) -> list[Values]:
+    """Return the combinations that --case names. Raise LabError for a setting that --vary names, too."""
+    found = []
+    for text in given:
+        case = _images_as_engines({name: [value] for name, value in pairs("--case", tuple(text.split(","))).items()})
+        if both := sorted(case.keys() & vary.keys()):
+            raise LabError(f"--case and --vary both name {both[0]}", "one of the two", f"leave out --vary {both[0]}=…")
+        found.append({name: files.named(name, values, cnf)[0] for name, values in case.items()})
+    return found
+
+
 def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return what varies with images as engines: each is the engine of its cases."""
     if IMAGE not in vary:
@@ -138,14 +151,21 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    cases = _cases(asked["cases"], vary, cnf)
+    of_cases = {name: list(dict.fromkeys(case.get(name, "") for case in cases)) for case in cases for name in case}
     for option in ("--engine", "--image"):
-        if ENGINE in vary and asked[option.removeprefix("--")]:
-            raise LabError(f"{option} and --vary engine=… both name engines", "one of the two", f"leave out {option}")
+        if ENGINE in {**vary, **of_cases} and asked[option.removeprefix("--")]:
+            raise LabError(
+                f"{option} and {'--case' if cases else '--vary'} engine=… both name engines",
+                "one of the two",
+                f"leave out {option}",
+            )
     if asked["load_command"] is not None and asked["workload"] is not None:
         raise LabError("--workload and --load-command both name a load", "one of the two", "leave out --workload")
     return Question(
         topologies=topologies,
-        vary={name: files.named(name, values, cnf) for name, values in vary.items()},
+        vary={name: files.named(name, values, cnf) for name, values in vary.items()} | of_cases,
+        cases=cases,
         settings=files.settings_of(asked, cnf, short),
         baseline={
             name: files.named(name, [value], cnf)[0] for name, value in pairs("--baseline", asked["baseline"]).items()
@@ -154,6 +174,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         claims=list(asked["claims"]),
         margin=percentage(asked["margin"], "--margin"),
         workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
+        script_options=pairs("--script-option", asked["script_options"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
         engine=lab_text(asked["engine"], asked["image"]),

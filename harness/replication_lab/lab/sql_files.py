@@ -6,35 +6,36 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
+from replication_lab.model.lab.mysql_errors import is_definite
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.sql_text import Statement, statements, typed_statements
-from replication_lab.model.question.validation import refuse_for_one_copy
+from replication_lab.model.question.dump import Line, lines_of, refuse_for_one_copy
+from replication_lab.model.question.sql_text import Statement, typed_statements
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
 from replication_lab.world.mysql.server import ANSWER_SECONDS
 
+# Of a line, in a message.
+SHOWN = 60
 
-def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
-    """Return the statements of a file. Raise LabError if there is none, or if one would change only a single copy."""
+
+def lines_for(file: GivenFile, topology: Topology) -> list[Line]:
+    """Return the lines of a file. Raise LabError if there is none, or if one would change only a single copy."""
     if not file.name.endswith(".sql"):
         raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab sql --help")
-    found = statements(file)
-    if not found:
-        raise LabError(f"{file.name} holds no statement", "statements that end with ;")
-    for statement in found if len(topology.nodes) > 1 else []:
-        refuse_for_one_copy(file, statement)
-    return found
+    if len(topology.nodes) > 1:
+        refuse_for_one_copy(file)
+    return lines_of(file)
 
 
-def load(lab: Lab, node: str, file: GivenFile) -> int:
-    """Run a file's statements on a node; return their number. Raise LabError with the line of one that failed.
+def load(lab: Lab, node: str, file: GivenFile) -> None:
+    """Run a file on a node. Raise LabError with the line of a statement that failed.
 
-    Run nothing if the file cannot be read to its end, or the node is a read-only replica.
+    Run nothing if the node is a read-only replica.
     """
     refuse_attached(lab, "sql --file")
     lab.topology.node(node)
-    found = statements_for(file, lab.topology)
+    lines = lines_for(file, lab.topology)
     server, writer = lab.node(node).server(), replication.of(lab).written_at()
     if node != writer and server.settings("read_only").get("read_only") == "ON":
         raise LabError(
@@ -42,23 +43,45 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
             f"{writer}, where clients write",
             f"./lab sql {writer} --file FILE --lab {lab.name}",
         )
-    try:
-        script.run_file(server, file.name, found)
-    except LabError as error:
-        error.found += "; the statements before it took effect, except those of an unfinished transaction"
-        if not isinstance(error, OutcomeUnknown):
-            error.next_step = f"correct {file.name}, and leave out what was run"
-        raise
-    return len(found)
+    run_lines(lab, node, lines)
 
 
 def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
     """Run files on the node where clients write. Raise LabError with the line of a statement that failed."""
     for file in files:
         node = replication.of(lab).written_at()
-        found = statements_for(file, lab.topology)
-        tell(f"  running {file.name} on {node} ({len(found)} statements)")
-        script.run_file(lab.node(node).server(), file.name, found)
+        lines = lines_for(file, lab.topology)
+        tell(f"  running {file.name} on {node}")
+        run_lines(lab, node, lines)
+
+
+def run_lines(lab: Lab, node: str, lines: Sequence[Line]) -> None:
+    """Run lines of SQL by the client of a node's own server; LabError with the place of a statement that failed."""
+    user, password = lab.administrator(node)
+    client = replication.of(lab).client(node, terminal=False)
+
+    def place_of(number: int | None) -> str:
+        if number is None or not 1 <= number <= len(lines):
+            return f"a statement of {lines[0].place.partition(' line ')[0]}"
+        return f"{lines[number - 1].place}, `{lines[number - 1].text.strip(' ;')[:SHOWN]}`,"
+
+    sql = "\n".join(line.text for line in lines)
+    failed = lab.node(node).run_sql([*client, f"-u{user}", lab.database(node)], password, sql, place_of)
+    if failed is None:
+        return
+    what, before = place_of(failed.line), "except those of an unfinished transaction"
+    # The client's own errors have no number, and were sent nowhere.
+    if failed.code == 0 or (failed.code is not None and is_definite(failed.code)):
+        raise LabError(
+            f"{what} on {node} failed: {failed.said}; the statements before it took effect, {before}",
+            "a successful statement",
+            "correct the file, and leave out what was run",
+        )
+    raise OutcomeUnknown(
+        f"{what} was sent to {node}, and its outcome is unknown: {failed.said}; those before it took effect, {before}",
+        "an answer",
+        f"look for its effect before you run it again: ./lab sql {node}; ./lab status",
+    )
 
 
 def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.Rows], None]) -> int:

@@ -66,7 +66,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     project.check_state_transfer()
     catalogue.toxics_on(asked.wanted_toxics)
     for file in asked.init:
-        sql_files.statements_for(file, topology)
+        sql_files.lines_for(file, topology)
     storage = topology.storage | asked.storage
     docker_engine.ensure()
     tidy(tell)

@@ -78,9 +78,9 @@ class Machines(DiskRoles):
         """Return whether a machine answers: its server may have moved to the peer."""
         return bool(drbd.Peer(self.lab, name).status())
 
-    def client(self, _name: str) -> list[str]:
+    def client(self, _name: str, terminal: bool = True) -> list[str]:
         """Return the command of the client in the machine, which is reached through its container."""
-        return [*AS_ROOT, "mariadb"]
+        return [*(AS_ROOT if terminal else AS_ROOT[:3] + AS_ROOT[4:]), "mariadb"]
 
     def inside(self, service: str, command: Sequence[str], terminal: bool = False) -> list[str]:
         """Return the command for the machine of a node; other services are containers alone."""

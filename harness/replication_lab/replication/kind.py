@@ -98,7 +98,7 @@ class Nodes(ChangesRoles):
         """Return whether the server on a node answers; LabError if it does not."""
         return bool(self.server(name).version())
 
-    def client(self, name: str) -> list[str]:
+    def client(self, name: str, terminal: bool = True) -> list[str]:  # noqa: ARG002 - as for `inside`
         """Return the command of a client in a node's container; the password is in MYSQL_PWD."""
         found = self.lab.node(name).run("sh", "-c", "command -v mariadb || true").strip()
         return ["mariadb" if found else "mysql"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.question.rate import kept, planned
 from replication_lab.workloads import _sysbench
@@ -49,8 +50,9 @@ class Paced(Timed):
 class TimedScript:
     """`clients` at once on the source, each running event after event of a script in Lua for `seconds`.
 
-    `options` are the script's own. `kinds` is how many events show all that it does. With a `rate`, so many events are
-    to begin each second, at even times; those that have not begun when the time is over are left out.
+    `options` are the script's own, `modules` the files beside it that it reads. `kinds` is how many events show all
+    that it does. With a `rate`, so many events are to begin each second, at even times; those that have not begun when
+    the time is over are left out.
     """
 
     script: str
@@ -59,10 +61,13 @@ class TimedScript:
     clients: int = 1
     seconds: int = 0
     rate: float = 0
+    modules: tuple[GivenFile, ...] = ()
 
     def prepare(self, lab: Lab) -> None:
         """Hand the script to the load container, and have it make its tables if it has any."""
         lab.service("load").put("/tmp/load.lua", self.script.encode())
+        for module in self.modules:
+            lab.service("load").put(f"/tmp/load/{module.name}", module.text.encode(), root="/tmp")
         for part in (TIMER, PACE):
             lab.service("load").put(f"/tmp/{part.name}", part.read_bytes())
         lab.service("load").run(*self._command(lab, clients=1), "prepare")

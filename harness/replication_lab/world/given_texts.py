@@ -5,7 +5,7 @@ import posixpath
 import re
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
@@ -18,6 +18,11 @@ NAMED = {
     ".sql": re.compile(r"^[ \t]*(?:source|\\\.)[ \t]+([^\s;]+)", re.MULTILINE | re.IGNORECASE),
     ".lua": re.compile(r"""\b(?:require|dofile)\b[ \t]*\(?[ \t]*["']([\w./-]+)["']"""),
 }
+
+
+# DATABASE-schema-create.sql, DATABASE.TABLE-schema.sql, DATABASE.TABLE.00000.sql, DATABASE-schema-post.sql and others.
+MYDUMPED = re.compile(r"([^.]+?)(?:-schema-(?:create|post|triggers)|\..+)\.sql(?:\.gz)?$")
+KINDS = ("-schema-create", "-schema", "-schema-sequence", "", "-schema-view", "-schema-triggers", "-schema-post")
 
 
 def read(path: Path) -> GivenFile:
@@ -41,6 +46,8 @@ def read_for_a_record(path: Path) -> GivenFile:
 
 
 def _with_others(path: Path, most: int) -> GivenFile:
+    if path.is_dir() and (parts := [part for part in path.iterdir() if MYDUMPED.match(part.name)]):
+        return _of_mydumper(path.name, [_text(part, LARGEST + 1) for part in parts])
     file = _text(path, most)
     others: dict[str, GivenFile] = {}
     todo = [file]
@@ -51,6 +58,24 @@ def _with_others(path: Path, most: int) -> GivenFile:
                 others[other.name] = other
                 todo.append(other)
     return GivenFile(file.name, file.text, tuple(others.values()))
+
+
+def _of_mydumper(name: str, parts: Iterable[GivenFile]) -> GivenFile:
+    """Return a script that reads the files of a folder that mydumper wrote, in the order in which they are needed."""
+    files = sorted(parts, key=lambda file: (_rank(file), file.name))
+    lines, database = list[str](), ""
+    for file in files:
+        found = MYDUMPED.match(file.name)
+        if found and _rank(file) and found[1] != database:
+            database = found[1]
+            lines += [f"CREATE DATABASE IF NOT EXISTS `{database}`;", f"USE `{database}`;"]
+        lines.append(f"source {file.name}")
+    return GivenFile(f"{name}.sql", "\n".join(lines), tuple(files))
+
+
+def _rank(file: GivenFile) -> int:
+    """Return when a file of mydumper is needed: databases, tables, rows, and then what refers to tables."""
+    return KINDS.index(next((kind for kind in KINDS if kind and file.name.endswith(f"{kind}.sql")), ""))
 
 
 def _named_in(file: GivenFile, folder: Path) -> Iterator[GivenFile]:

@@ -32,7 +32,7 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.rate import per_second
-from replication_lab.model.question.server_options import ServerOptions, server_options
+from replication_lab.model.question.server_options import server_options
 from replication_lab.model.question.setting import (
     CLIENTS,
     ENGINE,
@@ -44,6 +44,7 @@ from replication_lab.model.question.setting import (
 )
 from replication_lab.probes.bare_links import bare_links
 from replication_lab.world import catalogue
+from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
@@ -73,7 +74,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         side_by_side=True,
         watched=True,
         workload=partial(_workload, load, with_lag),
-        prepare=partial(_prepare, question, load, [server_options(each, question.cnf) for each in question.trials()]),
+        prepare=partial(_prepare, question, load),
         arrange=on_disks(arrange),
         hold=partial(_hold, question),
         asked=question,
@@ -187,7 +188,7 @@ def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
     If the drill's clients run the user's transactions, make the tables of these first.
     """
     if question.ledger:
-        make_tables(question, replication.of(lab).writer())
+        make_tables(question, lab, replication.of(lab).written_at())
     return put(lab, case.state.servers).proofs
 
 
@@ -200,10 +201,14 @@ def _workload(load: Load, with_lag: bool, case: Case, preset: Preset) -> Load | 
     return WithLag(sized) if with_lag else sized
 
 
-def _prepare(question: Question, load: Load, trials: Sequence[ServerOptions], lab: Lab) -> None:
+def _prepare(question: Question, load: Load, lab: Lab) -> None:
     """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
-    for options in trials:
-        with server_settings(lab, options):
+    for values in question.trials():
+        # A case that names its engine is tried on that one only.
+        engine = values.get(ENGINE, "") if question.cases and ENGINE in question.cases[0] else ""
+        if engine and servers.shown(lab.topology, engine) != lab.engine:
+            continue
+        with server_settings(lab, server_options(values, question.cnf)):
             pass
     settle(lab)
     prepare_load(question, load, lab)

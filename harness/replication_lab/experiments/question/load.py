@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from replication_lab.lab import sql_files
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.dump import lines_of
 from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
-from replication_lab.model.question.validation import statements_of
 from replication_lab.replication.following import followed
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
@@ -14,9 +15,7 @@ from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql import script
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.server import Server
 
 Load = Inserts | TimedScript | OwnCommand
 # That of the container load, built like every image of the lab.
@@ -40,7 +39,8 @@ def load_of(question: Question) -> Load:
         return TimedScript(PACED_INSERTS) if question.is_paced else Inserts()
     if isinstance(workload, GivenFile):
         if not workload.name.endswith(".sql"):
-            return TimedScript(workload.text)
+            given = tuple(f"--{name}={value}" for name, value in question.script_options.items())
+            return TimedScript(workload.text, given, modules=workload.beside)
         every = transactions(workload)
         return TimedScript(script_of(every), kinds=len(every))
     return TimedScript(
@@ -60,23 +60,23 @@ def prepare(question: Question, load: Load, lab: Lab) -> None:
 
     Raise LabError for a statement that failed.
     """
-    source = lab.node(lab.topology.source.name).server()
-    _run(source, question.schema)
+    source = lab.topology.source.name
+    _run(lab, source, question.schema)
     load.prepare(lab)
-    _run(source, question.init)
+    _run(lab, source, question.init)
     if isinstance(load, TimedScript | OwnCommand):
         load.try_out(lab)
 
 
-def make_tables(question: Question, writer: Server) -> None:
+def make_tables(question: Question, lab: Lab, writer: str) -> None:
     """Make the user's tables and rows alone, for clients that are not those of the load."""
-    _run(writer, question.schema)
-    _run(writer, question.init)
+    _run(lab, writer, question.schema)
+    _run(lab, writer, question.init)
 
 
-def _run(source: Server, file: GivenFile | None) -> None:
+def _run(lab: Lab, node: str, file: GivenFile | None) -> None:
     if file:
-        script.run_file(source, file.name, statements_of(file))
+        sql_files.run_lines(lab, node, lines_of(file))
 
 
 @dataclass(frozen=True)

@@ -104,4 +104,19 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
         if name in values:
             raise LabError(f"the case [{case}] of a claim names {name} twice", "each setting once", f"[{name}={value}]")
         values[name] = value
-    return quantity, values
+    return quantity, _of_one_case(values, case, question)
+
+
+def _of_one_case(values: Values, text: str, question: Question) -> Values:
+    """Return a claim's values, with all settings of the only given case that has them."""
+    given = {name: value for name, value in values.items() if question.cases and name in question.cases[0]}
+    if not given:
+        return values
+    fitting = [case for case in question.cases if given.items() <= case.items()]
+    if len(fitting) != 1:
+        raise LabError(
+            f"the case [{text}] of a claim is {'each of several' if fitting else 'none'} of --case",
+            f"the values of one: {'; '.join(map(named, question.cases))}",
+            f"[{named(question.cases[0])}]",
+        )
+    return {**values, **fitting[0]}

@@ -22,24 +22,28 @@ DRILL_RUNS = 3
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The question, as a file and a record contain it.
 
-    `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
-    each case. `engine` is that of all cases, unless engines vary; if empty, each topology has its own default engine.
-    A setting is `clients`, `rate`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD), `storage`, `disk` or a
-    server's variable, such as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that
-    the others are compared with. `margin` is the largest relative error of a ratio to the baseline, at 95 %. `seconds`
-    is the duration of each case's load in each round.
-    `workload` is a load by name, or the user's file; in its place `load_command` may be run in a container of
-    `load_image`, by default the lab's own. `schema` and `init` are run before it. `cnf` are the files that the setting
-    cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
-    With `ledger` its clients run the workload's transactions, each with a row by which it is counted.
+    `vary` maps a setting to its values; all combinations are measured, on each topology. Of the settings in
+    `cases`, only these combinations are. `settings` are the same in each case. `engine` is that of all cases,
+    unless engines vary; if empty, each topology has its own default engine. A setting is `clients`, `rate`, `rtt`,
+    `replication`, `wait_point`, `protocol` (of DRBD), `storage`, `disk` or a server's variable, such as
+    `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are
+    compared with. `margin` is the largest relative error of a ratio to the baseline, at 95 %. `seconds` is the
+    duration of each case's load in each round.
+    `workload` is a load by name, or the user's file, a script with its own `script_options`; in its place
+    `load_command` may be run in a container of `load_image`, by default the lab's own. `schema` and `init` are run
+    before it. `cnf` are the files that the setting cnf names. `drill` is done for each case after the load,
+    `drill_runs` times (0: DRILL_RUNS). With `ledger` its clients run the workload's transactions, each with a row
+    by which it is counted.
     """
 
     topologies: list[str]
     vary: dict[str, list[str]] = {}
+    cases: list[Values] = []
     settings: Values = {}
     baseline: Values = {}
     claims: list[str] = []
     workload: str | GivenFile = INSERTS
+    script_options: dict[str, str] = {}
     load_command: str | None = None
     load_image: str = ""
     schema: GivenFile | None = None
@@ -113,25 +117,30 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def number_of_cases(self) -> int:
-        return math.prod(map(len, self.axes.values()))
+        given = self.cases[0] if self.cases else {}
+        others = math.prod(len(values) for name, values in self.axes.items() if name not in given)
+        return others * max(len(self.cases), 1)
 
     @property
     def base(self) -> Values:
-        """Return the baseline; by default it is the first value of the first setting that differs."""
+        """Return the baseline; by default the first of the given cases, or the first value of the first setting."""
         first = next(iter(self.axes))
-        return self.baseline or {first: self.axes[first][0]}
+        return self.baseline or (self.cases[0] if self.cases else {first: self.axes[first][0]})
 
     def combinations(self) -> Iterator[Values]:
         """Yield the varied values of each case."""
-        for values in product(*self.axes.values()):
-            yield dict(zip(self.axes, values, strict=True))
+        for each in product(*self.axes.values()):
+            values = dict(zip(self.axes, each, strict=True))
+            if not self.cases or {name: values[name] for name in self.cases[0]} in self.cases:
+                yield values
 
     def trials(self) -> Iterator[Values]:
         """Yield the settings of a smallest set of cases in which every value occurs."""
-        for number in range(max(map(len, self.vary.values()), default=1)):
+        for number in range(max([*map(len, self.vary.values()), len(self.cases), 1] if self.vary else [1])):
             yield {
                 **self.settings,
                 **{name: values[min(number, len(values) - 1)] for name, values in self.vary.items()},
+                **(self.cases[min(number, len(self.cases) - 1)] if self.cases else {}),
             }
 
     def effects(self) -> Iterator["Effect"]:

@@ -1,4 +1,4 @@
-"""A file of SQL as statements, each with the number of its first line."""
+"""A load in SQL, or statements that were typed, as statements, each with the number of its first line."""
 
 import functools
 import re
@@ -35,11 +35,6 @@ class Statement:
     line: int
     sql: str
     upright: bool = False
-
-
-def statements(file: GivenFile) -> list[Statement]:
-    """Return the statements of a file. Raise LabError for a statement without an end."""
-    return [statement for statement in _Reader(file).read() if statement]
 
 
 def typed_statements(text: str) -> list[Statement]:

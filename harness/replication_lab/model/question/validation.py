@@ -13,6 +13,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
+from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
 from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
 from replication_lab.model.question.rate import per_second, planned
 from replication_lab.model.question.setting import (
@@ -27,10 +28,10 @@ from replication_lab.model.question.setting import (
     TOPOLOGY,
     VALUE,
     VARIABLE,
+    named,
     setting,
 )
 from replication_lab.model.question.sql_load import transactions
-from replication_lab.model.question.sql_text import Statement, statements
 
 if TYPE_CHECKING:  # a question is validated when it is made
     from replication_lab.model.question.question import Question
@@ -40,6 +41,7 @@ OF_OPTIONS = (CLIENTS, RATE, RTT)
 # Options of `lab ask` that a user may mistake for settings.
 OPTIONS = (
     "baseline",
+    "case",
     "claim",
     "drill",
     "drill_runs",
@@ -53,6 +55,7 @@ OPTIONS = (
     "noise",
     "rounds",
     "schema",
+    "script_option",
     "seconds",
     "seed",
     "workload",
@@ -70,12 +73,10 @@ LIMITS = {
     "drill_runs": (0, 50),
 }
 TYPICAL = {"seconds": "3", "rounds": "12", "margin": "10%", "max_minutes": "60", "drill_runs": "3"}
+SCRIPT_OPTION = re.compile(r"[a-z][\w-]*")
+# The lab gives sysbench these itself.
+OF_THE_LAB = re.compile(r"(?:mysql|lab|db|thread|report)[_-].*|threads|time|events|rate|rand[_-]seed")
 HAS_EVENTS = re.compile(r"\bevent\b|\brequire\b|\bdofile\b")
-# With one of these a dump would change only one copy, or tables that the load cannot reach and no check compares.
-ON_ONE_COPY = re.compile(r"(?:/\*!\d*\s*)?SET\b.*\b(sql_log_bin|gtid_purged)\b", re.IGNORECASE | re.DOTALL)
-ELSEWHERE = re.compile(
-    r"(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*$))", re.IGNORECASE
-)
 
 
 def refuse_bad_question(question: "Question") -> None:
@@ -96,13 +97,37 @@ def refuse_bad_question(question: "Question") -> None:
             raise unknown_name("varied setting in the baseline", name, question.axes)
         if value not in question.axes[name]:
             raise unknown_name(f"value of {name} in the baseline", value, question.axes[name])
+    _refuse_bad_cases(question)
     refuse_bad_files(asked, question.cnf)
     for rate in asked.get(RATE, []):
         _refuse_too_few(rate, question.seconds)
     _refuse_bad_load(question.workload)
+    _refuse_bad_script_options(question)
     _refuse_bad_command(question)
-    for file in (question.schema, question.init):
-        statements_of(file)
+    for file in filter(None, (question.schema, question.init)):
+        _refuse_bad_tables(file)
+
+
+def _refuse_bad_cases(question: "Question") -> None:
+    """Raise LabError for combinations that are not of the same settings, or a baseline that is none of them."""
+    names = {frozenset(case) for case in question.cases}
+    if len(names) > 1:
+        raise LabError(
+            f"--case names {' and '.join(','.join(case) for case in question.cases[:2])}",
+            "the same settings in each --case",
+            "--case engine=mysql-5.7,cnf=old.cnf --case engine=mysql-8.0,cnf=new.cnf",
+        )
+    if twice := [case for case in question.cases if question.cases.count(case) > 1]:
+        raise LabError(f"--case {named(twice[0])} is given twice", "each case once")
+    for name in question.cases[0] if question.cases else {}:
+        if set(question.vary.get(name, [])) != {case[name] for case in question.cases}:
+            raise LabError(f"{name} has values in vary that no case has", f"the values of {name} in cases")
+    if question.cases and question.baseline and question.baseline not in question.cases:
+        raise LabError(
+            f"the baseline {named(question.baseline)} is no --case",
+            f"one of {'; '.join(map(named, question.cases))}",
+            f"--baseline {' --baseline '.join(named({name: value}) for name, value in question.cases[0].items())}",
+        )
 
 
 # --- the extent -------------------------------------------------------------------------------------------------------
@@ -270,6 +295,23 @@ def _refuse_bad_load(workload: str | GivenFile) -> None:
         raise LabError(f"{workload.name} defines no function event", "a script for sysbench", "read docs/asking.md")
 
 
+def _refuse_bad_script_options(question: "Question") -> None:
+    """Raise LabError for options without a script, and for those that the lab sets itself."""
+    if question.script_options and not question.load_name.endswith(".lua"):
+        raise LabError(
+            f"--script-option with the load {question.load_name}, which is no script of yours",
+            "--workload FILE.lua",
+            "leave out --script-option",
+        )
+    for name in question.script_options:
+        if not SCRIPT_OPTION.fullmatch(name) or OF_THE_LAB.fullmatch(name):
+            raise LabError(
+                f"--script-option {name} is none of the script's own options",
+                "an option that the script lists in sysbench.cmdline.options",
+                "--script-option scale=10",
+            )
+
+
 def _refuse_bad_command(question: "Question") -> None:
     """Raise LabError for a command that cannot be the load, or that is a second load."""
     command, image = question.load_command, question.load_image
@@ -290,39 +332,18 @@ def _refuse_bad_command(question: "Question") -> None:
         )
 
 
-def statements_of(file: GivenFile | None) -> list[Statement]:
-    """Return the statements of a schema or of initial rows. Raise LabError for a file that cannot be either."""
-    if file is None:
-        return []
+def _refuse_bad_tables(file: GivenFile) -> None:
+    """Raise LabError for a file that cannot be a schema or initial rows."""
     _refuse_too_large(file)
-    found = statements(file)
-    if not found:
-        raise LabError(f"{file.name} holds no statement", "statements that end with ;")
-    for statement in found:
-        refuse_for_one_copy(file, statement)
-        if ELSEWHERE.match(statement.sql):
-            raise LabError(
-                f"{file.name} line {statement.line}: `{statement.sql[:60]}` uses another database than lab",
-                "tables in the database lab, which is the default database",
-                "mysqldump DATABASE, without --databases",
-            )
-    return found
-
-
-def refuse_for_one_copy(file: GivenFile, statement: Statement) -> None:
-    """Raise LabError for a statement that would leave rows on one copy only."""
-    if only := ON_ONE_COPY.match(statement.sql):
-        raise LabError(
-            f"{file.name} line {statement.line}: it sets {only[1]}, so the other copies would lack the rows",
-            f"a file that does not set {only[1]}",
-            "mysqldump --set-gtid-purged=OFF …",
-        )
+    lines_of(file)
+    refuse_for_one_copy(file)
+    refuse_other_databases(file)
 
 
 def _refuse_too_large(file: GivenFile) -> None:
-    if len(file.text) > LARGEST:
+    if (size := sum(len(each.text) for each in (file, *file.beside))) > LARGEST:
         raise LabError(
-            f"{file.name} has {len(file.text) >> 20} MiB",
+            f"{file.name} has {size >> 20} MiB",
             f"at most {LARGEST >> 20} MiB, because the record contains it",
             "make rows by --init: INSERT … SELECT",
         )

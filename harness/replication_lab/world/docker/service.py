@@ -5,7 +5,7 @@ import io
 import re
 import socket
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import machine, reach
+from replication_lab.world.docker import machine, reach, sql_client
 from replication_lab.world.docker.containers import LabContainers, seconds_of
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.machines import guest
@@ -122,14 +122,15 @@ class Service:
             )
         return out
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file into a container, readable by all."""
+    def put(self, path: str, content: bytes, root: str = "") -> None:
+        """Write a file into a container, readable by all; below `root`, missing folders are made."""
+        folder = root or str(Path(path).parent)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            entry = tarfile.TarInfo(Path(path).name)
+            entry = tarfile.TarInfo(str(Path(path).relative_to(folder)))
             entry.size, entry.mode = len(content), 0o644
             archive.addfile(entry, io.BytesIO(content))
-        self.container.put_archive(str(Path(path).parent), packed.getvalue())
+        self.container.put_archive(folder, packed.getvalue())
 
     def text_of(self, path: str) -> str:
         """Return the text of a file in the container, which need not run; an empty string if there is no such file."""
@@ -309,6 +310,12 @@ class Node(Service):
     def dialect(self) -> Dialect:
         """The dialect of the engine whose files it was started with; the start verified it by the server's version."""
         return dialects()[catalogue.engine(self.container.labels.get(ENGINE_LABEL, "")).dialect]
+
+    def run_sql(
+        self, command: Sequence[str], password: str, sql: str, place_of: Callable[[int | None], str]
+    ) -> sql_client.Failure | None:
+        """Run statements by the client that a command starts in the container; return how it failed, if it did."""
+        return sql_client.run(self, command, password, sql, place_of)
 
     def set_clock(self, seconds: int) -> None:
         """Set a server's clock this many seconds ahead, within about a second; only in a lab with movable clocks."""

@@ -12,8 +12,6 @@ from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import clock, signals
 from replication_lab.world.mysql.server import Connection, Server, failure
 
-# One statement of a file may fill or index a large table.
-FILE_SECONDS = 600
 END_SECONDS = 2
 Rows = list[dict[str, Any]]
 
@@ -47,11 +45,6 @@ def run(
             with signals.signals_held():
                 said = _ended(server, connection.thread_id(), running) if running else "no statement was running"
             raise signals.Stopped(str(stop), f"{said}{_before(done, len(found))}") from stop
-
-
-def run_file(server: Server, file: str, found: Sequence[Statement]) -> None:
-    """Run the statements of a file; each may take 10 minutes. An error has the file and the line."""
-    run(server, found, lambda _number, each: f"{file} line {each.line}, `{each.sql[:60]}`,", FILE_SECONDS)
 
 
 def _answer(connection: Connection, sql: str) -> Rows:

@@ -1,0 +1,1 @@
+INSERT INTO item VALUES (4,'d');

@@ -1,0 +1,1 @@
+INSERT INTO item VALUES (3,'c');

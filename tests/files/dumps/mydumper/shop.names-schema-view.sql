@@ -1,0 +1,3 @@
+DROP TABLE IF EXISTS `names`;
+DROP VIEW IF EXISTS `names`;
+CREATE VIEW `names` AS SELECT `name` FROM `item`;

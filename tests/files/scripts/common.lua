@@ -1,0 +1,4 @@
+dofile("statements.lua")
+function thread_init()
+  con = sysbench.sql.driver():connect()
+end

@@ -1,0 +1,155 @@
+"""Are dumps of many tools handed to a server's client as they are, and is one refused that a lab cannot take?"""
+
+import pytest
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
+from replication_lab.world import catalogue, given_texts
+
+DUMPS = catalogue.ROOT / "tests" / "files" / "dumps"
+WHOLE = ("mysqldump.sql", "phpmyadmin.sql", "fails.sql")
+
+
+def dump(name):
+    return given_texts.read(DUMPS / name)
+
+
+def test_texts_in_strings_stay_as_they_are():
+    """Characters that separate lines elsewhere, and a line that begins like a command of the client."""
+    text = "INSERT INTO t VALUES ('a\x0bb\u2028c\x85d\nsource code\nsource of it.\n');"
+
+    assert [line.text for line in lines_of(GivenFile("a.sql", f"{text}\r\n"))] == text.split("\n")
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_dump_reaches_the_client_line_by_line(name):
+    """DELIMITER, DEFINER, version comments and strings are the client's own business."""
+    lines = lines_of(dump(name))
+
+    assert [line.text for line in lines] == (DUMPS / name).read_text().splitlines()
+    assert [line.place for line in lines] == [f"{name} line {number + 1}" for number in range(len(lines))]
+    refuse_for_one_copy(dump(name))
+    refuse_other_databases(dump(name))
+
+
+def test_the_sandbox_of_mariadbs_client_is_left_out():
+    """A client of MySQL ends with an error there; the lines keep their numbers."""
+    lines = lines_of(dump("mariadb-dump.sql"))
+
+    assert lines[0].text == "" and lines[1].text.startswith("-- MariaDB dump")
+
+
+def test_files_that_a_dump_reads_are_beside_it():
+    """In its own folder and in one below, each with its own lines."""
+    places = {line.place: line.text for line in lines_of(dump("employees/employees.sql"))}
+
+    assert places["load_items.dump line 2"] == "(2,'b');"
+    assert places["more/load_more.sql line 1"] == "INSERT INTO item VALUES (3,'c');"
+    assert places["last.sql line 1"] == "INSERT INTO item VALUES (4,'d');"
+    assert not any(text.startswith("source") for text in places.values())
+
+
+def test_a_folder_of_mydumper_is_read_in_the_order_in_which_its_files_are_needed():
+    """The database, tables, rows, a view, a trigger; not its metadata."""
+    lines = lines_of(dump("mydumper"))
+    files = list(dict.fromkeys(line.place.partition(" line ")[0] for line in lines))
+
+    assert [file for file in files if file != "mydumper.sql"] == [
+        "shop-schema-create.sql",
+        "shop.item-schema.sql",
+        "shop.names-schema.sql",
+        "shop.item.00000.sql",
+        "shop.item.00001.sql",
+        "shop.names-schema-view.sql",
+        "shop.item-schema-triggers.sql",
+    ]
+    assert [line.text for line in lines if line.text.startswith("USE")] == ["USE `shop`;"]
+
+
+@pytest.mark.parametrize("names", [(), ("README",), ("notes.txt", "metadata")])
+def test_another_folder_is_no_dump(tmp_path, names, refused):
+    """It has none of mydumper's files."""
+    for name in names:
+        (tmp_path / name).write_text("SELECT 1;")
+
+    assert "cannot be read: Is a directory" in refused(given_texts.read, tmp_path).found
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ((DUMPS / "warning.sql").read_text(), 1, "mysqldump: [Warning] Using a password on the command line "),
+        ("-- dump\n\nmysqldump: Couldn't execute 'SHOW'\nSELECT 'a';", 3, "mysqldump: Couldn't execute 'SHOW'"),
+        ("Warning: A partial dump from a server that has GTIDs\nSET NAMES utf8;", 1, "Warning: A partial dump"),
+        ("/* a\n comment */\nEnter password: \nDROP TABLE t;", 3, "Enter password:"),
+    ],
+)
+def test_a_message_of_a_tool_is_named_by_its_line(text, line, said, refused):
+    """It is no statement, whatever its quotes do to the next lines."""
+    error = refused(lines_of, GivenFile("a.sql", text))
+
+    assert error.found.startswith(f"a.sql line {line}: `{said}") and "no word of SQL" in error.found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*!40101 SET NAMES utf8 */;\n",
+        "/*M!100616 SET NOTE_VERBOSITY=0 */;\n",
+        "# a\n--\n-- b\n;\nselect 1",
+        "(SELECT 1);",
+        "delimiter //\nDROP TABLE t//",
+        "\\d //\nDROP TABLE t//",
+        "/* a */ WITH a AS (SELECT 1) SELECT * FROM a;",
+    ],
+)
+def test_what_a_client_takes_is_sql(text):
+    """The first statement may be a comment for some versions, or a command of the client."""
+    assert lines_of(GivenFile("a.sql", text))
+
+
+def test_every_line_that_sets_what_is_for_one_copy_is_named(refused):
+    """Not the line that reads it, and not a value that looks like one."""
+    error = refused(refuse_for_one_copy, dump("gtids.sql"))
+
+    assert [line.strip() for line in error.found.splitlines()[1:]] == [
+        "gtids.sql line 11: it sets SQL_LOG_BIN",
+        "gtids.sql line 17: it sets GTID_PURGED",
+        "gtids.sql line 22: it sets SQL_LOG_BIN",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SET @a = @@SESSION.SQL_LOG_BIN;",
+        "INSERT INTO t VALUES ('SET sql_log_bin = 0');",
+        "SELECT @@sql_log_bin = 0;",
+        "SET @a = 1;\nSELECT 'sql_log_bin = 0';",
+    ],
+)
+def test_what_only_reads_it_is_not(text):
+    """As a dump that keeps its value for later."""
+    refuse_for_one_copy(GivenFile("a.sql", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SET SESSION sql_log_bin = 0;",
+        "SET NAMES utf8, sql_log_bin := 0;",
+        "/*!50606 SET @@SESSION.SQL_LOG_BIN=0 */;",
+        "SET\n  @@GLOBAL.GTID_PURGED='a:1';",
+        "set @a = 1, sql_log_bin = off;",
+    ],
+)
+def test_what_sets_it_in_any_way_is_refused(text, refused):
+    """The sabotage: the other copies would lack the rows."""
+    assert "the other copies would lack the rows" in refused(refuse_for_one_copy, GivenFile("a.sql", text)).found
+
+
+def test_files_that_read_each_other_come_to_an_end(tmp_path, refused):
+    """The sabotage; a client would read them for ever."""
+    (tmp_path / "a.sql").write_text("SELECT 1;\nsource b.sql\n")
+    (tmp_path / "b.sql").write_text("source a.sql\n")
+
+    assert "source" in refused(lines_of, given_texts.read(tmp_path / "a.sql")).found
