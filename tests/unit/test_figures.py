@@ -13,7 +13,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # What follows a figure in a message.
 UNIT = re.compile(r" ?(?:ms|µs|[KM]B/s|/s)\b| ?%| s\b| times\b")
 # Functions that round, and constants.
-ROUNDS = {"three_digits", "number", "_number", "ratio", "_seconds", "without_service"}
+ROUNDS = {"three_digits", "number", "_number", "ratio", "_percent", "_seconds", "without_service"}
 CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
@@ -32,6 +32,7 @@ WHOLE = {
     "model/question/validation.py": {"seconds"},
     "report/page.py": {"words"},
     "report/round_timelines.py": {"rounds.width"},
+    "report/terminal.py": {"name"},
     "world/mysql/replica.py": {"self.lag_seconds", "seconds"},
     "world/mysql/semisync.py": {"prefix"},
 }
