@@ -13,7 +13,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # What follows a figure in a message.
 UNIT = re.compile(r" ?(?:ms|µs|[KM]B/s|/s)\b| ?%| s\b| times\b")
 # Functions that round, and constants.
-ROUNDS = {"three_digits", "number", "_number", "_percent", "ratio", "_seconds", "without_service"}
+ROUNDS = {"three_digits", "number", "_number", "ratio", "_percent", "_seconds", "without_service"}
 CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
@@ -33,8 +33,8 @@ WHOLE = {
     "model/question/validation.py": {"seconds"},
     "replication/switchover.py": {"state.delay_seconds"},
     "report/page.py": {"words"},
-    "report/terminal.py": {"name"},
     "report/round_timelines.py": {"rounds.width"},
+    "report/terminal.py": {"name"},
     "world/mysql/replica.py": {"self.lag_seconds", "seconds"},
     "world/mysql/semisync.py": {"prefix"},
 }
