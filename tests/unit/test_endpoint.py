@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pymysql
@@ -93,6 +94,17 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
 
     assert labs == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1})]
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
+
+
+def test_a_client_of_a_server_is_told_by_its_address_or_by_its_name_in_a_network():
+    """Servers that resolve names show the name of the container and that of its network."""
+    networks = {"shop_default": {"IPAddress": "10.0.0.9", "Aliases": ["proxy", "f00"]}}
+    container = SimpleNamespace(name="shop-proxy-1", attrs={"NetworkSettings": {"Networks": networks}})
+    service = SimpleNamespace(network=lambda: container, addresses=lambda: {"10.0.0.9"})
+    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service, None)
+
+    assert all(map(found.is_client, ("10.0.0.9", "shop-proxy-1.shop_default", "proxy.shop_default")))
+    assert not any(map(found.is_client, ("10.0.0.1", "shop-app-1.shop_default", "")))
 
 
 # --- a drill ----------------------------------------------------------------------------------------------------------
