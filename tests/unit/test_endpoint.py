@@ -9,7 +9,8 @@ import msgspec
 import pymysql
 import pytest
 import yaml
-from replication_lab import experiments
+from click.testing import CliRunner
+from replication_lab import cli, experiments
 from replication_lab.lab import endpoints
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill import checkers
@@ -168,6 +169,15 @@ class FakeUp:
 
     def down(self):
         pass
+
+
+def test_the_endpoint_of_an_attached_project_is_not_an_option_of_a_drill():
+    """It is named by `lab attach`; a setting of a server is no setting of the endpoint."""
+    for typed in ("--endpoint haproxy", "--set endpoint.fall=1"):
+        said = CliRunner().invoke(cli.cli, ["drill", "--lab", "shop", *typed.split()])
+        assert "named when it was attached" in str(said.exception)
+    said = CliRunner().invoke(cli.cli, ["drill", "async", "--set", "sync_binlog=0"])
+    assert "settings of the endpoint" in said.exception.expected
 
 
 # --- its ledger -------------------------------------------------------------------------------------------------------
