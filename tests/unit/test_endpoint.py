@@ -3,12 +3,14 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pymysql
 import pytest
 import yaml
-from replication_lab import experiments
+from click.testing import CliRunner
+from replication_lab import cli, experiments
 from replication_lab.lab import endpoints
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill import checkers
@@ -95,6 +97,17 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
 
 
+def test_a_client_of_a_server_is_told_by_its_address_or_by_its_name_in_a_network():
+    """Servers that resolve names show the name of the container and that of its network."""
+    networks = {"shop_default": {"IPAddress": "10.0.0.9", "Aliases": ["proxy", "f00"]}}
+    container = SimpleNamespace(name="shop-proxy-1", attrs={"NetworkSettings": {"Networks": networks}})
+    service = SimpleNamespace(network=lambda: container, addresses=lambda: {"10.0.0.9"})
+    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service, None)
+
+    assert all(map(found.is_client, ("10.0.0.9", "shop-proxy-1.shop_default", "proxy.shop_default")))
+    assert not any(map(found.is_client, ("10.0.0.1", "shop-app-1.shop_default", "")))
+
+
 # --- a drill ----------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +169,15 @@ class FakeUp:
 
     def down(self):
         pass
+
+
+def test_the_endpoint_of_an_attached_project_is_not_an_option_of_a_drill():
+    """It is named by `lab attach`; a setting of a server is no setting of the endpoint."""
+    for typed in ("--endpoint haproxy", "--set endpoint.fall=1"):
+        said = CliRunner().invoke(cli.cli, ["drill", "--lab", "shop", *typed.split()])
+        assert "named when it was attached" in str(said.exception)
+    said = CliRunner().invoke(cli.cli, ["drill", "async", "--set", "sync_binlog=0"])
+    assert "settings of the endpoint" in said.exception.expected
 
 
 # --- its ledger -------------------------------------------------------------------------------------------------------

@@ -99,6 +99,12 @@ def _on_attached(
     seed, count, keep, json_ = how
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
+    if others["endpoint"] or others["settings"]:
+        raise LabError(
+            f"--lab {others['name']} with --endpoint or --set",
+            "a project whose endpoint was named when it was attached",
+            "./lab attach --help",
+        )
     if topology or others["engine"] or others["image"]:
         raise LabError(
             f"--lab {others['name']} with {topology or 'options for the servers'}",

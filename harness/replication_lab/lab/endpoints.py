@@ -13,7 +13,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.client import AnsweredBy, answered_by
+from replication_lab.world.mysql.client import answered_by
 
 # Pairs of commits, one to the node itself and one through the endpoint; fewer if the time is over.
 PAIRS, FEWEST, SECONDS = 200, 10, 5.0
@@ -75,11 +75,6 @@ def servers_of(lab: Lab) -> dict[str, str]:
     return found
 
 
-def is_through(endpoint: RunningEndpoint, found: AnsweredBy) -> bool:
-    """Return whether a connection came to its server from the endpoint."""
-    return found.client in endpoint.service.addresses()
-
-
 def crossing(lab: Lab, clients: int) -> Callable[[], list[Proof]]:
     """Return what proves, after a load, that its clients connected through the endpoint; nothing without one."""
     endpoint = lab.endpoint
@@ -100,7 +95,7 @@ def _prove_writes(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     found = answered_by(endpoint.server())
     node, way = (
         by_server.get(found.server, found.server),
-        "" if is_through(endpoint, found) else f" from {found.client}",
+        "" if endpoint.is_client(found.client) else f" from {found.client}",
     )
     # Of equal nodes it may have chosen another one.
     fits = node == writer or replication.kind_of(lab.topology).writes_anywhere

@@ -203,7 +203,9 @@ def _drilled(
     wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
     toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
     names = {link: toxic.name for link, toxic in toxics.items()}
-    with drill_set.Labs(replace(wanted, toxics=names, storage=dict(spec.storage or ())), tell) as own:
+    with drill_set.Labs(
+        replace(wanted, toxics=names, storage=dict(spec.storage or ()), endpoint=spec.endpoint), tell
+    ) as own:
         lab = own.lab()
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
         transactions = question.transactions if question and question.ledger else []

@@ -66,7 +66,7 @@ class Behind:
         return lambda: found
 
     def _note(self, met: AnsweredBy) -> None:
-        if not endpoints.is_through(self._endpoint, met):
+        if not self._endpoint.is_client(met.client):
             self._strangers[f"a client reached {met.server} from {met.client}, past the endpoint"] = None
         if met.server not in self._servers:
             self._strangers[f"a client reached {met.server} behind the endpoint, which is no node"] = None

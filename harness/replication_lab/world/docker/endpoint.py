@@ -48,6 +48,14 @@ class RunningEndpoint:
             self.service.direct_address(port) if near else self.service.published(port)
         ).as_application()
 
+    def is_client(self, host: str) -> bool:
+        """Return whether a client's host, as a server sees it, is the endpoint: its address or its name."""
+        container = self.service.network()
+        networks = container.attrs["NetworkSettings"]["Networks"].values()
+        names = {str(container.name), *(alias for network in networks for alias in network.get("Aliases") or ())}
+        # A server that resolves names gets that of the container with that of its network behind a dot.
+        return host in self.service.addresses() or host.partition(".")[0] in names
+
     def states(self) -> dict[str, dict[str, str]]:
         """Return what it says of each node now, {writes or reads: {node: UP or DOWN}}; LabError without an answer."""
         found: dict[str, dict[str, str]] = {"writes": {}, "reads": {}}
