@@ -1,6 +1,6 @@
 """A client like that of an application: it knows each transaction's outcome, and reopens a lost connection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -26,6 +26,17 @@ class TransactionAnswer:
     code: int | None = None
     text: str = ""
     affected: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class ClientsOf:
+    """Makes the clients of servers that always have the same address, as beside the nodes."""
+
+    servers: Mapping[str, Server]
+
+    def __call__(self, node: str) -> "ApplicationClient":
+        server = self.servers[node]
+        return ApplicationClient(lambda: server)
 
 
 class ApplicationClient:
