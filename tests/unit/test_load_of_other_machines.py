@@ -7,7 +7,7 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes import noise
 from replication_lab.world.docker import machine, reach
-from replication_lab.world.machine_files import MachineFiles
+from replication_lab.world.machine_files import BOOT, MachineFiles
 
 FAR = machine.EngineMachine("Debian", "amd64", 2, 8192, "6.1", elsewhere="DOCKER_HOST leads to tcp://10.1.0.2:2376")
 DESKTOP = machine.EngineMachine(
@@ -19,6 +19,9 @@ DESKTOP = machine.EngineMachine(
 def at(monkeypatch):
     """Put the engine on another machine."""
     return lambda found: monkeypatch.setattr(machine, "facts", lambda: found)
+
+
+NO_CONTAINERS = {"all_containers": SimpleNamespace(every={}, subnets=(), cpu_seconds_of=lambda *_: {}), "pinned": {}}
 
 
 # The files of another machine of one CPU: half of its time goes to one program, which is not the lab's.
@@ -46,6 +49,29 @@ def test_the_load_of_an_engine_s_own_machine_is_read_there(at, monkeypatch):
 
     assert (found.foreign_cpu, found.own_cpu, found.load1) == (0.5, 0.0, 0.5)
     assert found.why.startswith("other programs used 50% of the CPUs (limit 25%): backup")
+
+
+def test_a_busy_machine_of_the_harness_is_no_noise_there(at, monkeypatch):
+    """Only the engine's machine is read: whatever this one does lengthens no commit of clients beside the nodes."""
+    at(FAR)
+    second = itertools.count()
+
+    def quiet(_paths):
+        times = f"0 0 0 {100 * next(second)} 0 0 0 0 0 0"
+        return MachineFiles({**files_of_another(0), "/proc/stat": f"cpu  {times}\ncpu0 {times}\n"})
+
+    text = MachineFiles.text
+
+    def read(self, path):
+        return pytest.fail(f"{path} was read here") if self.held is None and path != BOOT else text(self, path)
+
+    monkeypatch.setattr(MachineFiles, "text", read)
+    monkeypatch.setattr(MachineFiles, "has_this_process", False)
+    monkeypatch.setattr(reach, "files", quiet)
+    monkeypatch.setattr(noise.threading.Thread, "start", lambda _self: None)
+    found = noise.NoiseMeter([SimpleNamespace(clients_are_beside=True, **NO_CONTAINERS)]).read()
+
+    assert found.quiet and found.foreign_cpu == 0.0
 
 
 def test_a_load_that_cannot_be_read_is_not_quiet(at, monkeypatch):
