@@ -103,6 +103,12 @@ class Server:
         other.address, other._connection, other._lock = address, None, threading.RLock()
         return other
 
+    def __copy__(self) -> "Server":
+        """Return the same server of the same kind, with all that is known of it: a copy stays in this process."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
     def another(self) -> "Server":
         """Return the same server with a connection of its own."""
         return self.at(self.address)
