@@ -5,12 +5,19 @@ import pickle
 import subprocess
 import sys
 import threading
+from typing import get_type_hints
 
+import msgspec
 import pytest
 from replication_lab.model.core.errors import LabError
+from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.cpu_speed import SpeedMeter
+from replication_lab.workloads._colliding import Colliding, CollidingClient, Readers
+from replication_lab.workloads._first_seen import FirstReads
 from replication_lab.world.docker import beside_nodes
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.packets.pinger import Pinger
 
 
 class Counter:
@@ -128,6 +135,22 @@ def test_a_server_goes_there_with_one_password():
 
     assert b"two" not in sent and there.passwords == {"lab": "one"}
     assert (there.name, there.address, there.dialect) == ("db", ("db", 3306), server.dialect)
+
+
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [
+        (Colliding.run, [CollidingClient(1.0, 2.0, [3.5], {"deadlock": 1}, [1.5], [1.7])]),
+        (Readers.read, [20_000, 20_000]),
+        (FirstReads.ahead_ms, [-0.5, 40.1]),
+        (CommitLatency.commits, [1.5]),
+        (SpeedMeter.stop, None),
+        (Pinger.ping, 40.2),
+    ],
+)
+def test_what_clients_and_probes_return_comes_back_as_it_was(method, value):
+    """As the type that the method is annotated with."""
+    assert msgspec.json.decode(msgspec.json.encode(value), type=get_type_hints(method)["return"]) == value
 
 
 def test_clients_and_probes_need_no_package_that_is_not_there():

@@ -1,7 +1,6 @@
 """Clients whose transactions collide, and their transactions, as they are where clients run."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -26,7 +25,7 @@ class CollidingClient:
     began: float
     ended: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
-    conflicts: Counter[str] = field(default_factory=Counter)
+    conflicts: dict[str, int] = field(default_factory=dict)
     answered: list[float] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
 
@@ -133,7 +132,7 @@ def _client(
             with transaction(connection) as cursor:
                 transact(cursor, dice)
         except Conflict as conflict:
-            client.conflicts[conflict.kind] += 1
+            client.conflicts[conflict.kind] = client.conflicts.get(conflict.kind, 0) + 1
             client.lost.append(clock.timer())
         else:
             client.answered.append(clock.timer())

@@ -49,7 +49,7 @@ class Collided:
 
     @property
     def figures(self) -> dict[str, float]:
-        conflicts = sum((client.conflicts for client in self.clients), Counter())
+        conflicts = sum((Counter(client.conflicts) for client in self.clients), Counter())
         seconds = max(client.ended for client in self.clients) - min(client.began for client in self.clients)
         acknowledged = self.commits * self.per_commit
         return {
