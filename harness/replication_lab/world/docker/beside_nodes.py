@@ -84,8 +84,7 @@ class RemoteWorker:
 
     def call(self, what: Callable[..., Made], *arguments: Any) -> Made:
         """Call a function there; its result is of the type that it is annotated with."""
-        answer = self.ask(Request(next(self._numbers), what, arguments))
-        return msgspec.json.decode(answer, type=get_type_hints(what)["return"])
+        return _decoded(self.ask(Request(next(self._numbers), what, arguments)), what)
 
     def number(self) -> int:
         return next(self._numbers)
@@ -159,13 +158,21 @@ class Elsewhere:
         self._at, self._kind, self._number = at, kind, number
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        returns = get_type_hints(getattr(self._kind, method))["return"]
+        what = getattr(self._kind, method)
 
         def call(*arguments: Any, write: Callable[[bytes], object] | None = None) -> Any:
             request = Request(self._at.number(), method, arguments, of=self._number, writes=write is not None)
-            return msgspec.json.decode(self._at.ask(request, write), type=returns)
+            return _decoded(self._at.ask(request, write), what)
 
         return call
+
+
+def _decoded(answer: msgspec.Raw, what: Callable[..., Any]) -> Any:
+    """Return an answer as the type that a function is annotated with; LabError if it is none."""
+    try:
+        return msgspec.json.decode(answer, type=get_type_hints(what)["return"])
+    except msgspec.DecodeError as error:
+        raise LabError(f"the clients' container answered what is no result: {error}", "the lab's own code") from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
