@@ -15,6 +15,7 @@ from replication_lab.world.disks.overlay import volume_name
 from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.semisync import SemiSyncStatus
+from replication_lab.world.place import HERE
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource
@@ -209,6 +210,12 @@ class FakeLab:
         self.restarts: list[str] = []
         self.died: dict[str, str] = {}
         self.deaf = False
+
+    # Clients run in this process.
+    clients_are_beside, clients_place = False, HERE
+
+    def for_clients(self, name: str) -> FakeServer:
+        return self.servers[name]
 
     def application(self, _node: str) -> tuple[str, str]:
         return "lab", self.passwords["lab"]

@@ -13,6 +13,7 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
 from replication_lab.probes.link_rate import LANES
 from replication_lab.world.packets.echo import EchoConnection
+from replication_lab.world.packets.pinger import Pinger
 
 from tests.fakes.clock import FakeClock
 
@@ -58,6 +59,9 @@ class FakeLink:
 
     def far_end(self) -> Any:
         return self.answers
+
+    def connect(self, answer_seconds: float) -> Pinger:
+        return Pinger(self.far_end(), self.address, answer_seconds)
 
     def toxics(self) -> list[ToxicBody]:
         return list(self._bodies.values())

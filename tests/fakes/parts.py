@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
+from replication_lab.world.place import HERE
 
 from tests.fakes.link import FakeProxies
 
@@ -37,6 +38,11 @@ class LabOfNames:
     """A fake lab whose methods take a service's name first."""
 
     name = "lab-fake"
+    # Clients run in this process.
+    clients_are_beside, clients_place = False, HERE
+
+    def for_clients(self, name: str) -> Any:
+        return self.node(name).server()
 
     def node_at(self, host: str) -> str:
         return host

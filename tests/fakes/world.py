@@ -149,5 +149,8 @@ class FakeWorld:
         yield found
         found.loop_us = self.loop_us(self.loads)
 
+    def doubts(self, _workload: object) -> list[str]:
+        return []
+
     def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
         return FakeNoise(self, tuple(own))

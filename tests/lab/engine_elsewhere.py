@@ -28,6 +28,7 @@ class EngineElsewhere:
 
     host: str
     machine: str
+    folder: Path
 
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(self.host)
@@ -70,7 +71,7 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
         # In memory: images that are written to a disk would slow whatever runs beside this.
         _run("mount", "-t", "tmpfs", "-o", "size=4g", "engine", str(folder))
         stack.callback(_run, "umount", str(folder))
-        found = EngineElsewhere(f"tcp://{there}:2375", there)
+        found = EngineElsewhere(f"tcp://{there}:2375", there, folder)
         stack.enter_context(_engine(name, folder, found, number))
         saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
         subprocess.run(
@@ -80,13 +81,81 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
         yield found
 
 
+SSH_IMAGE = "ssh.example/machine:1"
+SSH_PORT = 2222
+SSH_MACHINE = """FROM replication-lab/base
+RUN apt-get update -qq \\
+    && apt-get install -y -qq --no-install-recommends openssh-server docker-cli && mkdir -p /run/sshd
+"""
+SSH_CONFIG = """Host {machine}
+  IdentityFile {folder}/key
+  UserKnownHostsFile {folder}/known
+  StrictHostKeyChecking no
+  ControlMaster auto
+  ControlPath {folder}/control
+  ControlPersist 10
+"""
+
+
+def build_ssh_image() -> None:
+    """Build the image of a machine with an ssh server and Docker's client, by the local engine."""
+    subprocess.run(
+        ["docker", "build", "-q", "-t", SSH_IMAGE, "-"], input=SSH_MACHINE.encode(), check=True, capture_output=True
+    )
+
+
+@contextmanager
+def reached_by_ssh(elsewhere: EngineElsewhere) -> Iterator[dict[str, str]]:
+    """Start an ssh server on the machine of an engine that has its image; yield the environment that leads there.
+
+    It has a key of its own. A program `ssh` at the front of PATH has settings of its own: ssh reads those of the user's
+    account, wherever HOME is.
+    """
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
+        (folder / "config").write_text(SSH_CONFIG.format(machine=elsewhere.machine, folder=folder))
+        program = folder / "bin" / "ssh"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n')
+        program.chmod(0o755)
+        key = (folder / "key.pub").read_text().strip()
+        serve = f"mkdir -p ~/.ssh && echo '{key}' >~/.ssh/authorized_keys && exec /usr/sbin/sshd -D -e -p {SSH_PORT}"
+        server = elsewhere.client().containers.run(
+            SSH_IMAGE,
+            ["sh", "-c", serve],
+            detach=True,
+            network_mode="host",
+            volumes={str(elsewhere.folder / "socket"): {"bind": "/var/run/docker.sock"}},
+        )
+        environment = {
+            "DOCKER_HOST": f"ssh://root@{elsewhere.machine}:{SSH_PORT}",
+            "PATH": f"{program.parent}:{os.environ['PATH']}",
+        }
+        log_in = [str(program), "-p", str(SSH_PORT), f"root@{elsewhere.machine}"]
+
+        def status_of(*words: str) -> int:
+            quiet = subprocess.DEVNULL
+            return subprocess.call([*log_in, *words], stdin=quiet, stdout=quiet, stderr=quiet, timeout=SECONDS)
+
+        def answers() -> bool:
+            return not status_of("docker", "version")
+
+        try:
+            wait_until(answers, "the ssh server to lead to the engine", SECONDS)
+            yield environment
+        finally:
+            status_of("-O", "exit")
+            server.remove(force=True)
+
+
 @contextmanager
 def _engine(namespace: str, folder: Path, found: EngineElsewhere, number: int) -> Iterator[None]:
     with (folder / "log").open("wb") as log:
         command = (
             *("nsenter", f"--net=/run/netns/{namespace}", "dockerd"),
             *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
-            *("--pidfile", str(folder / "pid"), "--host", found.host),
+            *("--pidfile", str(folder / "pid"), "--host", found.host, "--host", f"unix://{folder}/socket"),
             *("--bip", f"10.88.{number}.1/24", "--default-address-pool", f"base=10.89.{number}.0/24,size=27"),
         )
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

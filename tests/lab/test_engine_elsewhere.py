@@ -1,28 +1,30 @@
 """Does the lab work on an engine of another machine, whose published ports are on that machine's loopback only?"""
 
+import json
 import os
 import signal
 import socket
 from contextlib import closing
 
 import pytest
-from replication_lab.probes import used
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.used import Reader
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import machine, reach
+from replication_lab.world.docker import images, machine, reach
 
 from tests.lab.conftest import read_until
-from tests.lab.engine_elsewhere import MISSING, engine_elsewhere
+from tests.lab.engine_elsewhere import MISSING, SSH_IMAGE, build_ssh_image, engine_elsewhere, reached_by_ssh
 from tests.noise import other_programs
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"an engine in a network namespace needs {MISSING}")
-IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load")]
+IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients")]
 
 
 @pytest.fixture(scope="module")
 def elsewhere(built):
-    with engine_elsewhere(*IMAGES) as found:
+    build_ssh_image()
+    images.ensure(["clients"])
+    with engine_elsewhere(*IMAGES, SSH_IMAGE) as found:
         yield found
 
 
@@ -77,6 +79,60 @@ def test_a_whole_failover_is_drilled_there(there):
     assert "HOLDS" in drilled.stdout and "UNKNOWN" not in drilled.stdout
 
 
+def test_a_question_is_decided_there(there, noise_beforehand):
+    """Clients and probes run beside the nodes: a commit takes a round trip, and 4 clients commit 4 times as much."""
+    if noise_beforehand:
+        pytest.skip(f"needs a quiet machine, or every verdict is UNKNOWN: {noise_beforehand}")
+    asked = there(
+        *("ask", "semisync", "--rtt", "40ms", "--vary", "clients=1,4", "--seconds", "2", "--rounds", "4"),
+        *("--claim", "throughput[clients=4] / throughput[clients=1] >= 3", "--json"),
+    )
+    found = json.loads(asked.stdout)
+    [claim] = found["claims"]
+
+    assert claim["verdict"] == "HOLDS", asked.stderr
+
+
+@pytest.mark.long
+def test_clients_of_this_machine_are_in_doubt_there(there):
+    """The way to the engine is part of each commit."""
+    asked = there(
+        *("ask", "semisync", "--rtt", "40ms", "--vary", "clients=1,4", "--seconds", "1", "--rounds", "3"),
+        *("--clients-from", "host"),
+    )
+
+    assert asked.returncode == 2, asked.stdout + asked.stderr
+    assert "clients run on this machine: the way there takes part of each commit's time" in asked.stdout
+
+
+@pytest.mark.long
+def test_an_engine_is_used_by_ssh(elsewhere, command):
+    """By the user's own ssh and keys: a lab comes up with all proofs, is used, drilled and removed."""
+    with reached_by_ssh(elsewhere) as by_ssh:
+        before = elsewhere.things()
+        up = command("up", "semisync", "--lab", "by-ssh", **by_ssh)
+        asked = command("sql", "source", "-e", "SELECT 6 * 7", "--lab", "by-ssh", **by_ssh)
+        examined = command("doctor", **by_ssh)
+        down = command("down", "--lab", "by-ssh", **by_ssh)
+        drilled = command("drill", "single", "--fault", "kill", **by_ssh)
+        wait_until(lambda: elsewhere.things() == before, "nothing to be left")
+
+    assert up.returncode == 0 and up.stderr.count("verified: ") == 4, up.stdout + up.stderr
+    assert asked.stdout.split()[-1] == "42", asked.stderr
+    assert "DOCKER_HOST leads to ssh://" in examined.stdout and "GB free for images" in examined.stdout
+    assert down.returncode == 0 and drilled.returncode == 0, drilled.stdout + drilled.stderr
+
+
+@pytest.mark.long
+def test_an_ssh_that_does_not_lead_there_is_one_error(command):
+    """With the command that shows why."""
+    found = command("status", DOCKER_HOST="ssh://nobody@127.0.0.1:9")
+
+    assert found.returncode == 3
+    assert "the Docker engine at ssh://nobody@127.0.0.1:9 does not answer" in found.stderr
+    assert "ssh -l nobody -p 9" in found.stderr
+
+
 def test_a_killed_command_leaves_no_way_to_the_ports(there, elsewhere, start_command):
     """Its container on that machine ends with it; its lab is removed by the next command (see the end of `there`)."""
     process = start_command("drill", "single", "--fault", "kill", DOCKER_HOST=elsewhere.host)
@@ -102,7 +158,7 @@ def elsewhere_is(monkeypatch):
     monkeypatch.setattr(reach, "_hands", [])
 
     def set_(reason):
-        monkeypatch.setattr(used.machine, "facts", lambda: machine.EngineMachine("", "", 1, 1, "", elsewhere=reason))
+        monkeypatch.setattr(machine, "facts", lambda: machine.EngineMachine("", "", 1, 1, "", elsewhere=reason))
 
     set_("a test says so")
     return set_

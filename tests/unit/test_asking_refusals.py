@@ -199,6 +199,11 @@ IN_A_QUESTION = [
     ("--save ''", "--save has an empty value", "leave out --save"),
     ("--seed -1", "seed is -1", "a whole number from 0 to"),
     ("--seed x", "Invalid value for '--seed': 'x' is not a valid integer", "./lab ask --help"),
+    (
+        "--clients-from afar",
+        "Invalid value for '--clients-from': 'afar' is not one of 'container', 'host'",
+        "./lab ask --help",
+    ),
     ("--noise loud", "Invalid value for '--noise': 'loud' is not one of 'wait', 'stop', 'accept'", "./lab ask --help"),
     ("--keep=yes", "Option '--keep' does not take a value", "./lab ask --help"),
     ("--json=yes", "Option '--json' does not take a value", "./lab ask --help"),

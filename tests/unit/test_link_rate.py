@@ -100,16 +100,15 @@ def test_the_sum_of_a_link_is_that_of_all_connections(monkeypatch, others, count
     sent, closed = [], []
 
     class Lane:
+        def long_answer(self, size):
+            sent.append(size)
+            clock_.now += 0.5
+
         def close(self):
             closed.append(self)
 
-    def send(_lane, size):
-        sent.append(size)
-        clock_.now += 0.5
-
-    link.answers = SimpleNamespace(connect=lambda **_options: Lane())
+    link.connect = lambda _seconds: Lane()
     link.carried = lambda _body: sum(sent) + (others if sent else 0) if counted else 0
-    monkeypatch.setattr(link_rate, "long_answer", send)
     monkeypatch.setattr(link_rate.clock, "timer", lambda: clock_.now)
 
     assert link_rate.sum_of_rates(link, body) == pytest.approx((1_500 + others / 1000) / 1.5, rel=0.01)

@@ -242,7 +242,7 @@ def test_a_container_that_has_ended_is_no_exit_code_of_a_command(machine):
 
 def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(monkeypatch, refused):
     """With what is there, what it takes, and what to do."""
-    monkeypatch.setattr(host_of_lab, "available_mib", lambda: 1000)
+    monkeypatch.setattr(host_of_lab, "available_mib", lambda *_: 1000)
     monkeypatch.delenv("LAB_MEMORY", raising=False)
     error = refused(up.launcher_of, catalogue.topology("drbd"))
 

@@ -13,7 +13,7 @@ from replication_lab.world import catalogue, host
 def with_mib(monkeypatch):
     """Return what makes this much memory available."""
     monkeypatch.delenv("LAB_MEMORY", raising=False)
-    return lambda mib: monkeypatch.setattr(host, "available_mib", lambda: mib)
+    return lambda mib: monkeypatch.setattr(host, "available_mib", lambda *_: mib)
 
 
 def test_every_server_of_every_lab_counts(with_mib, refused):

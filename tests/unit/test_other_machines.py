@@ -19,10 +19,11 @@ from replication_lab.report import summarise, wording
 from replication_lab.runner import described
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import compose_version, images, machine, servers
+from replication_lab.world.docker import beside_nodes, compose_version, images, machine, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
+from replication_lab.world.machine_files import HERE, MachineFiles
 from replication_lab.world.machines import vm
 
 from tests.fakes.docker_engine import Build, Image
@@ -58,6 +59,14 @@ def platform(monkeypatch):
 @pytest.fixture
 def at(monkeypatch, platform):
     """Put the engine on a machine with these facts."""
+    # What a container of the lab reads there.
+    files = {
+        "/proc/loadavg": "0.50 0.40 0.30 1/100 7\n",
+        "/proc/pressure/cpu": "some avg10=20.00 avg60=0.00 avg300=0.00 total=1\n",
+        "/proc/cpuinfo": "model name\t: Apple M4\n",
+        "/proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 153600 kB\n",
+    }
+    monkeypatch.setattr(reach, "files", lambda _paths: MachineFiles(files))
 
     def put(info, processor="amd64"):
         found = facts_of(info, processor)
@@ -177,7 +186,7 @@ def test_verdicts_from_such_a_machine_are_unknown():
 
 
 def test_the_record_describes_the_engine_s_machine(at, engine, monkeypatch):
-    """Figures depend on its processor, CPUs, memory and kernel; the model of the CPU is not known."""
+    """Figures depend on its processor, CPUs, memory and kernel; its load is read there, and clients run there."""
     engine()
     monkeypatch.setattr(compose_version, "version", lambda: "2.26.1")
     at(DESKTOP, "arm64")
@@ -185,20 +194,17 @@ def test_the_record_describes_the_engine_s_machine(at, engine, monkeypatch):
 
     assert (found["machine"], found["cpus"], found["memory_mib"]) == ("arm64", 4, 8192)
     assert found["kernel"] == "6.10.14-linuxkit" and "Docker Desktop" in found["elsewhere"]
-    assert found["cpu"] is None and found["cpu_pressure"] is None
+    assert (found["cpu"], found["cpu_pressure"], found["load1"]) == ("Apple M4", 0.2, 0.5)
+    assert found["clients_from"] == "container"
     at(LINUX)
-    assert "elsewhere" not in described.environment()
+    assert not {"elsewhere", "clients_from"} & described.environment().keys()
 
 
 def test_memory_is_that_of_the_engine_s_machine(at, monkeypatch, refused):
     """Free memory of this machine is no limit, and none that the lab could rely on."""
-    monkeypatch.setattr(host, "available_mib", lambda: pytest.fail("this machine's memory was read"))
-    at(DESKTOP | {"MemTotal": 150 << 20})
+    at(DESKTOP)
 
-    assert (
-        "150 MiB of memory are all that the engine has"
-        in refused(memory.check, [(catalogue.topology("semisync"), "", {})]).found
-    )
+    assert "150 MiB of memory are available" in refused(memory.check, [(catalogue.topology("semisync"), "", {})]).found
 
 
 def test_free_space_is_not_checked_where_it_is_not_known_and_that_is_said(at, engine, monkeypatch, capsys):
@@ -294,7 +300,8 @@ def examined(at, engine, monkeypatch):
     monkeypatch.setattr(compose_version, "version", lambda: "2.26.1")
     monkeypatch.setattr(doctor.project, "all_labs", dict)
     monkeypatch.setattr(doctor.leftovers, "left_behind", list)
-    monkeypatch.setattr(host, "cpu_pressure", lambda: 0.0)
+    pressure = host.cpu_pressure
+    monkeypatch.setattr(host, "cpu_pressure", lambda files=HERE: 0.0 if files is HERE else pressure(files))
 
     def examine(info, processor="amd64"):
         at(info, processor)
@@ -308,10 +315,21 @@ def test_doctor_shows_where_the_engine_runs_and_what_is_not_known(examined):
     found = examined(DESKTOP, "arm64")
 
     assert "Docker Desktop" in found["engine's machine"].found and "4 CPUs" in found["engine's machine"].found
-    assert not found["quiet"].ok and "verdicts of lab run and lab ask are UNKNOWN" in found["quiet"].next_step
-    assert found["disk"].found.startswith("free space cannot be read")
+    assert found["quiet"].found.startswith("not read: the image toxiproxy is not built yet; Docker Desktop")
+    assert found["disk"].found.startswith("free space is not read: the image clients is not built yet")
     assert found["image mysql-8.0"].found.startswith("refused: mysql-8.0 has programs for amd64 only")
     assert "the processor is arm64" in found["virtual machines"].found
+
+
+def test_doctor_reads_the_load_and_the_disk_of_the_engine_s_machine(examined, monkeypatch):
+    """By containers of the lab there, once their images are built."""
+    monkeypatch.setattr(images, "is_current", lambda _name: True)
+    place = SimpleNamespace(call=lambda _what, _folder: 7 * 10**9)
+    monkeypatch.setattr(beside_nodes, "on_machine", lambda: place)
+    found = examined(DESKTOP)
+
+    assert found["quiet"].found == "load 0.50, tasks waited for a CPU in 20% of the last 10 s"
+    assert found["disk"].found == "7 GB free for images"
 
 
 def test_doctor_says_what_a_rootless_engine_cannot_do(examined):

@@ -277,11 +277,12 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
     class Counted(RoundTrip):
         def ping(self):
             trip = super().ping()
-            if self._connection.answers < 90:
+            if upstream.connection.answers < 90:
                 enough.set()
             return trip
 
-    probe = Counted(FakeLink("link", answers=Upstream(100)))
+    upstream = Upstream(100)
+    probe = Counted(FakeLink("link", answers=upstream))
     with probe.watching() as trips:
         assert enough.wait(5)
 

@@ -20,7 +20,7 @@ def measured(monkeypatch):
     def give(*found, pressure=0.0):
         attempts, seconds = [], itertools.count()
         monkeypatch.setattr(up.clock, "timer", lambda: next(seconds))
-        monkeypatch.setattr(up.host, "cpu_pressure", lambda: pressure)
+        monkeypatch.setattr(up.host, "cpu_pressure", lambda *_: pressure)
 
         def measure(_lab, _link, _toxic, lanes):
             ok, bare_ms = found[min(len(attempts), len(found) - 1)]

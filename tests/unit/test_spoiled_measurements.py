@@ -31,6 +31,25 @@ def test_a_reader_is_told_how_much_the_speed_of_the_cpus_varied(ran, third_us, s
     assert [f"up to {slowest:.1f} times as long" in line for line in warned] == [True] * (slowest == 1.5)
 
 
+def test_a_measurement_on_cpus_that_were_slower_than_usual_is_taken_again(ran):
+    """By more than 15 % of the run's median: what a virtual machine's host takes is counted nowhere else."""
+    _, record, _ = ran(tiny(least=3), loop_us=lambda load: 404.0 if load == 4 else 350.0)
+    third, fourth, fifth = record.measurements[2:5]
+
+    assert third.noise.quiet and not fourth.noise.quiet
+    assert fourth.noise.why == "the CPUs were 15% slower than usual in this run (limit 15%)"
+    assert (fourth.case, fourth.round) == (fifth.case, fifth.round) and fifth.noise.quiet
+
+
+def test_cpus_that_stay_slower_are_the_usual_ones(ran):
+    """Also those of a case whose own load always uses both halves of each core: its median counts after three."""
+    _, record, _ = ran(tiny(least=5, most=5), loop_us=lambda load: 350.0 if load < 4 else 500.0)
+    quiet = [m.noise.quiet for m in record.measurements]
+
+    assert quiet[:5] == [True] * 3 + [False] * 2
+    assert quiet[-3:] == [True] * 3
+
+
 def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
     """A busy host may be the reason of a failed load as well."""
     summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, troubles.fail_load))

@@ -15,6 +15,7 @@ from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
     as_json,
+    clients_from,
     keep_failed,
     of_cnf,
     of_endpoint,
@@ -80,6 +81,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--save", metavar="FILE")
 @click.option("--seed", default=7, show_default=True)
 @on_noise
+@clients_from
 @keep_failed
 @as_json
 def ask(

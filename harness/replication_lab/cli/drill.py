@@ -13,7 +13,7 @@ from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, keep_failed, of_endpoint, of_engine, of_image, server_of
+from replication_lab.cli.options import as_json, clients_from, keep_failed, of_endpoint, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
@@ -36,6 +36,7 @@ from replication_lab.world import catalogue, places
 @click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
 @of_endpoint
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
+@clients_from
 @keep_failed
 @click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
 @click.option("--probe", metavar="URL|COMMAND")

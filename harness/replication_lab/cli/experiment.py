@@ -14,6 +14,7 @@ from replication_lab.cli.console import tell
 from replication_lab.cli.files import settings_of
 from replication_lab.cli.options import (
     as_json,
+    clients_from,
     keep_failed,
     of_cnf,
     of_node_disk,
@@ -73,6 +74,7 @@ DECIDED_BY_A_FILE = (
 @click.option("--rtt", metavar="MS", default="")
 @click.option("--seed", default=7, show_default=True)
 @on_noise
+@clients_from
 @keep_failed
 @as_json
 def run(

@@ -11,6 +11,7 @@ from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.world import catalogue
+from replication_lab.world.docker import beside_nodes
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -32,6 +33,12 @@ as_json = click.option("--json", "json_", is_flag=True)
 of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
 keep_failed = click.option("--keep", is_flag=True)
 on_noise = click.option("--noise", type=click.Choice(NOISE), default=WAIT, show_default=True)
+clients_from = click.option(
+    "--clients-from",
+    type=click.Choice(beside_nodes.PLACES),
+    expose_value=False,
+    callback=lambda _context, _parameter, place: beside_nodes.choose(place),
+)
 of_engine = click.option(
     "--engine", shell_complete=names.completed_by(names.engines), multiple=True, metavar="[NODE=]ENGINE"
 )

@@ -1,6 +1,5 @@
 """The checks of `lab doctor`: the machine, the engine, the images, and leftovers."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,9 +9,20 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.world import catalogue, host, installing
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import compose_version, engine, images, labels, leftovers, project, servers
+from replication_lab.world.docker import (
+    beside_nodes,
+    compose_version,
+    engine,
+    images,
+    labels,
+    leftovers,
+    project,
+    reach,
+    servers,
+)
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
+from replication_lab.world.machine_files import HERE, MachineFiles
 from replication_lab.world.machines import vm
 from replication_lab.world.packets import packet_rules
 
@@ -55,8 +65,7 @@ def examine() -> list[Finding]:
     if not all(finding.ok for finding in seen[2:]):
         return [*seen, _noise(), _packet_rules()]
     found = machine_of_engine.facts()
-    load = _unknown(found) if found.elsewhere else _noise()
-    return [*seen, _engine_machine(found), _published(found), load, _packet_rules(), *_in_engine(found)]
+    return [*seen, _engine_machine(found), _published(found), _load(found), _packet_rules(), *_in_engine(found)]
 
 
 def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
@@ -81,18 +90,19 @@ def _published(found: EngineMachine) -> Finding:
     return Finding("published ports", exposed or "only the engine's machine reaches them", True, exposed and CLOSE)
 
 
-def _unknown(found: EngineMachine) -> Finding:
-    return Finding(
-        "quiet",
-        f"load and free memory cannot be read: {found.elsewhere}",
-        False,
-        "verdicts of lab run and lab ask are UNKNOWN here; run them on Linux. lab drill is not affected",
-    )
+def _load(found: EngineMachine) -> Finding:
+    """Return whether the engine's machine is quiet; where it is another one, only once its reader's image is built."""
+    if found.elsewhere and not images.is_current(reach.IMAGE):
+        return Finding("quiet", f"not read: the image {reach.IMAGE} is not built yet; {found.elsewhere}", True)
+    try:
+        return _noise(reach.machine_files(host.LOAD, host.PRESSURES))
+    except LabError as error:
+        return Finding("quiet", f"load cannot be read: {error.found}", False, "verdicts about ratios are UNKNOWN here")
 
 
-def _noise() -> Finding:
-    pressure = host.cpu_pressure()
-    said = f"load {host.load1():.2f}" + (
+def _noise(files: MachineFiles = HERE) -> Finding:
+    pressure = host.cpu_pressure(files)
+    said = f"load {host.load1(files):.2f}" + (
         "" if pressure is None else f", tasks waited for a CPU in {pressure:.0%} of the last 10 s"
     )
     quiet = pressure is None or pressure < BUSY
@@ -141,8 +151,8 @@ def undo(tell: Tell) -> Undone:
 
 
 def _in_engine(found: EngineMachine) -> Iterator[Finding]:
-    yield Finding("disk", f"free space cannot be read: {found.elsewhere}", True) if found.elsewhere else _free_space()
-    tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
+    yield _free_space(found)
+    tools = ("toxiproxy", "load", beside_nodes.IMAGE, "sidecar", *overlay.IMAGES, overlay.MACHINE)
     for name in (*tools, *catalogue.engines()):
         if name in tools or not catalogue.engines()[name].image:
             why = "" if name in tools else servers.foreign(name)
@@ -164,11 +174,18 @@ def _labs() -> Iterator[Finding]:
     yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 
 
-def _free_space() -> Finding:
+def _free_space(found: EngineMachine) -> Finding:
+    if found.elsewhere and not images.is_current(beside_nodes.IMAGE):
+        why = f"the image {beside_nodes.IMAGE} is not built yet; {found.elsewhere}"
+        return Finding("disk", f"free space is not read: {why}", True)
     root = Path(engine.client().info()["DockerRootDir"])
-    free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
-    is_enough = free > LEAST_GB
-    return Finding("disk", f"{free:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune")
+    # A container's root is on the disk of the engine's data.
+    here = str(root) if root.exists() and not found.elsewhere else "/"
+    free = beside_nodes.on_machine().call(host.free_bytes, here)
+    is_enough = free > LEAST_GB * 1e9
+    return Finding(
+        "disk", f"{free / 1e9:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
+    )
 
 
 def _launcher() -> str:

@@ -9,7 +9,7 @@ from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import machine, servers
+from replication_lab.world.docker import reach, servers
 from replication_lab.world.machines import vm
 
 # The least MiB that a server of an unknown image needs; engines.yaml has those of the engines.
@@ -24,16 +24,14 @@ def check(labs: Sequence[tuple[Topology, str, Mapping[str, Storage]]]) -> None:
     own = [mib for topology, engine, storage in labs for mib in _servers(topology, engine, storage)]
     machines = sum(_machines(topology, storage) for topology, _, storage in labs)
     needed = sum(own) + (machines * vm.each_mib() if machines else 0)
-    elsewhere = machine.facts().elsewhere
-    # How much of another machine's memory is free is not known; what it has bounds it.
-    available = machine.facts().memory_mib if elsewhere else host.available_mib()
+    available = host.available_mib(reach.machine_files(host.MEMORY))
     if available < needed:
         counted = {"server": len(own), "virtual machine": machines}
         told = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)
         several = len(labs) > 1
         fit = "" if several or machines else f", enough for {_fitting(own, available)} of them"
         raise LabError(
-            f"{available} MiB of memory are {'all that the engine has' if elsewhere else 'available'}{fit}",
+            f"{available} MiB of memory are available{fit}",
             f"at least {needed} MiB, for {told}" + (" in labs that are all up at the same time" if several else ""),
             f"{'vary fewer engines, topologies or disks; or ' if several else ''}./lab status, then stop another lab",
         )

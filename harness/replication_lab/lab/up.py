@@ -24,7 +24,7 @@ from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, leftovers, project, servers
+from replication_lab.world.docker import attachments, images, leftovers, project, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_state import LabState
@@ -276,7 +276,7 @@ def _prove_link(lab: Lab, link: str, toxic: Toxic, in_use: bool = False) -> Proo
 
 
 def _is_busy(bare_ms: float) -> bool:
-    return bare_ms > BUSY_MS or (host.cpu_pressure() or 0.0) > BUSY_PRESSURE
+    return bare_ms > BUSY_MS or (host.cpu_pressure(reach.machine_files(host.PRESSURES)) or 0.0) > BUSY_PRESSURE
 
 
 def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> tuple[Proof, float]:

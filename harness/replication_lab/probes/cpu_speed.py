@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from replication_lab.world import clock, host
+from replication_lab.world.place import HERE, ClientPlace
 
 # The loop takes about 0.3 ms. At this interval it uses less than a hundredth of one CPU.
 LOOPS, EVERY_SECONDS = 20_000, 0.05
@@ -30,24 +31,39 @@ class Speed:
     loop_us: float | None = None
 
 
+class SpeedMeter:
+    """Runs the loop on the CPUs of the machine where it is made, until `stop`."""
+
+    def __init__(self) -> None:
+        self._readings: dict[int, list[float]] = defaultdict(list)
+        self._done, self._before = threading.Event(), host.seconds_by_cpu()
+        arguments = (self._readings, self._done)
+        self._sampler = threading.Thread(target=_sample, args=arguments, daemon=True, name="CPU speed")
+        self._sampler.start()
+
+    def stop(self) -> float | None:
+        """Return the mean CPU time of the loop since the start; None for too few readings."""
+        self._done.set()
+        self._sampler.join()
+        return _weighted(self._readings, self._before, host.seconds_by_cpu())
+
+
 @contextmanager
-def measured_speed() -> Iterator[Speed]:
-    """Measure within the block; the yielded speed is set at its end. It stays None where threads cannot be pinned."""
+def measured_speed(place: ClientPlace = HERE) -> Iterator[Speed]:
+    """Measure at a place within the block; the yielded speed is set at its end.
+
+    It stays None where threads cannot be pinned.
+    """
     found = Speed()
-    if not hasattr(os, "sched_setaffinity"):
+    if place is HERE and not hasattr(os, "sched_setaffinity"):
         yield found
         return
-    readings: dict[int, list[float]] = defaultdict(list)
-    done = threading.Event()
-    sampler = threading.Thread(target=_sample, args=(readings, done), daemon=True, name="CPU speed")
-    before = host.seconds_by_cpu()
-    sampler.start()
+    meter = place.make(SpeedMeter)
     try:
         yield found
     finally:
-        done.set()
-        sampler.join()
-    found.loop_us = _weighted(readings, before, host.seconds_by_cpu())
+        loop_us = meter.stop()
+    found.loop_us = loop_us
 
 
 def _sample(readings: dict[int, list[float]], done: threading.Event) -> None:

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.world import clock
-from replication_lab.world.mysql.connection import long_answer, long_question, longest_question
 from replication_lab.world.packets.link import RunningLink
 
 # Parallel connections. If each were limited separately, they would carry this many times the rate.
@@ -25,15 +24,15 @@ def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: float = 0) -
     time.
     """
     size = 1000 * min(MOST_KB, round(int(body.attributes["rate"]) * SECONDS / LANES))
-    send = long_answer if body.stream == "downstream" else long_question
+    down = body.stream == "downstream"
     with ExitStack() as stack, ThreadPoolExecutor(LANES) as pool:
-        lanes = [link.far_end().connect(address=link.address, answer_seconds=ANSWER_SECONDS) for _ in range(LANES)]
+        lanes = [link.connect(ANSWER_SECONDS) for _ in range(LANES)]
         for lane in lanes:
             stack.callback(lane.close)
-        if send is long_question:
-            size = min(size, *map(longest_question, lanes))
+        if not down:
+            size = min(size, *(lane.longest_question() for lane in lanes))
         before, began = link.carried(body), clock.timer()
-        list(pool.map(lambda lane: send(lane, size), lanes))
+        list(pool.map(lambda lane: lane.long_answer(size) if down else lane.long_question(size), lanes))
         seconds = clock.timer() - began - round_trip_ms / 1000
         carried = (link.carried(body) - before) / 1000
     return max(carried, LANES * size / 1000) / max(seconds, SHORTEST_SECONDS)

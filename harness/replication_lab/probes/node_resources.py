@@ -9,7 +9,7 @@ from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.world import clock, host
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Settings, Stats
-from replication_lab.world.docker import machine
+from replication_lab.world.docker import reach
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Progress, Replica
@@ -71,7 +71,7 @@ def _read(lab: Lab, node: str) -> Reading:
         at=clock.timer(),
         usage=lab.node(node).usage(),
         disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
-        host_disk={} if array or machine.facts().elsewhere else host.disk_of(lab.node(node).data_device()),
+        host_disk={} if array else host.disk_of(lab.node(node).data_device(), reach.machine_files(host.DISKS)),
         fsyncs=status["Innodb_data_fsyncs"],
         lock_time_ms=status["Innodb_row_lock_time"],
         lock_waits=status["Innodb_row_lock_current_waits"],
@@ -125,7 +125,7 @@ def _sample(
         lock_waiting=max(lock_time / 1000 / seconds, min(before.lock_waits, after.lock_waits)),
         received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / seconds,
         sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / seconds,
-        pressure={} if machine.facts().elsewhere else host.pressures(),
+        pressure=host.pressures(reach.machine_files(host.PRESSURES)),
         threads=_threads(looks, written, seconds),
         devices=_devices(before, after, seconds),
         applier=_applier(progress, before, after),

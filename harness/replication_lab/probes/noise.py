@@ -55,13 +55,15 @@ class NoiseMeter:
         self._done, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._sample, name="noise", daemon=True)
         self._worst: tuple[float, UsedSince] | None = None
-        self._unread, self._reader = "", Reader(labs)
-        self._unreadable = machine.hides_load(machine.facts())
+        labs = tuple(labs)
+        self._unread, self._unreadable = "", _why_hidden(labs)
+        if self._unreadable:
+            return
+        self._reader = Reader(labs)
         try:
             self._began = self._reader.read()
         except LabError as error:
-            self._unreadable = error.found
-        if self._unreadable:
+            self._unreadable = f"the load of the Docker engine's machine cannot be read: {error.found}"
             return
         self._recent = deque([self._began])
         self._thread.start()
@@ -77,7 +79,7 @@ class NoiseMeter:
     def read(self) -> Noise:
         """Return the shares since the start; quiet unless a limit was exceeded, in all or in a second."""
         if self._unreadable:
-            why = f"the load of the Docker engine's machine cannot be read: {self._unreadable}"
+            why = self._unreadable
             return Noise(quiet=False, readable=False, why=why)
         with self._lock:
             self._take()
@@ -130,14 +132,22 @@ class NoiseMeter:
             self._worst = excess, second
 
 
+def _why_hidden(labs: Iterable[Lab]) -> str:
+    """Return why readings of the machine do not tell all that lengthens a commit; empty if they do."""
+    elsewhere = machine.facts().elsewhere
+    if not elsewhere or all(lab.clients_are_beside for lab in labs):
+        return ""
+    return f"{elsewhere}, and clients run on this machine: the way there takes part of each commit's time"
+
+
 def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
     """Wait until the machine is quiet while no load runs, at most this long; return whether it is.
 
     Return False at once if its load cannot be read.
     """
-    if machine.hides_load(machine.facts()):
-        return False
     labs, quiet, told = tuple(labs), 0, ""
+    if _why_hidden(labs):
+        return False
     reader = Reader(labs)
     try:
         before = reader.read()

@@ -11,7 +11,6 @@ from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.model.record.measurement import Spread
 from replication_lab.probes.link_rate import sum_of_rates
 from replication_lab.world import clock
-from replication_lab.world.mysql.connection import answers_ping, long_answer
 from replication_lab.world.packets.link import RunningLink
 
 PINGS = 5
@@ -28,7 +27,7 @@ class RoundTrip:
 
     def __init__(self, link: RunningLink, lanes: int = 1, answer_seconds: float = ANSWER_SECONDS):
         self.link = link
-        self._connection = link.far_end().connect(address=link.address, answer_seconds=answer_seconds)
+        self._connection = link.connect(answer_seconds)
         self._beside = [RoundTrip(link) for _ in range(lanes - 1)]
         self._busy = threading.Lock()
 
@@ -41,8 +40,7 @@ class RoundTrip:
     def ping(self) -> float | None:
         """Return one round trip in ms; None when the connection was ended or nothing came back."""
         with self._busy:
-            began = clock.timer()
-            return (clock.timer() - began) * 1000 if answers_ping(self._connection) else None
+            return self._connection.ping()
 
     def pings(self, count: int = PINGS) -> list[float]:
         """Return `count` round trips in ms, one after another on each connection; fewer when a connection is lost."""
@@ -81,10 +79,8 @@ class RoundTrip:
 
     def kilobytes_per_second(self, kilobytes: int) -> float:
         """Return the bandwidth from the link's upstream by one long answer; 1 KB is 1000 bytes, as in Toxiproxy."""
-        began = clock.timer()
         with self._busy:
-            long_answer(self._connection, kilobytes * 1000)
-        return kilobytes / (clock.timer() - began)
+            return kilobytes / self._connection.long_answer(kilobytes * 1000)
 
     def sum_of_rates(self, body: ToxicBody, round_trip_ms: float) -> float:
         """Return the KB/s of all connections of the link together, in the direction of a rate on it."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from replication_lab.world import clock, host, processes
-from replication_lab.world.docker import commands, control_groups, machine, reach
+from replication_lab.world.docker import commands, control_groups, reach
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.machine_files import BOOT, HERE, MachineFiles
+from replication_lab.world.machine_files import BOOT, MachineFiles
 from replication_lab.world.processes import Process, Processes, Work
 
 # A container of one of several labs: the number of the lab, and the name of the container.
@@ -22,7 +22,7 @@ Key = tuple[int, str]
 WORTH_ASKING = 0.1
 # What is read of a machine that is not this one, beside the control groups of containers.
 FILES = (
-    *("/proc", "/proc/stat", "/proc/diskstats", "/proc/loadavg", "/proc/pressure/*", BOOT, "/sys/block"),
+    *("/proc", "/proc/stat", host.DISKS, host.LOAD, host.PRESSURES, BOOT, "/sys/block"),
     *("/proc/[0-9]*/stat", "/proc/[0-9]*/io", f"/proc/[0-9]*/cmdline={processes.PROXY}"),
 )
 
@@ -198,7 +198,7 @@ class Reader:
 
     def read(self) -> Used:
         """Return the counters of now."""
-        files = reach.files(self._paths) if machine.facts().elsewhere else HERE
+        files = reach.machine_files(*self._paths)
         harness = {os.getpid()} if files.has_this_process else set[int]()
         found, inside = processes.every(files), self._inside(files)
         children = processes.descendants(found, harness)

@@ -33,6 +33,7 @@ def none_too_fast(fastest_ms: float | None, round_trip_ms: float) -> list[Proof]
     ]
 
 
-def in_round_trips(latency_ms: float, trip_ms: float) -> str:
-    """Return a latency as a number of round trips, in brackets; empty if the link has no round trip."""
-    return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""
+def per_commit(fastest_ms: float, trip_ms: float) -> str:
+    """Return how long commits took at least, also as a number of round trips if the link has one."""
+    trips = f" ({fastest_ms / trip_ms:.2f} round trips)" if trip_ms else ""
+    return f"at least {three_digits(fastest_ms)} ms per commit{trips}"

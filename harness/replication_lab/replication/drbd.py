@@ -5,15 +5,13 @@ from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.commit_latency import CommitLatency
-from replication_lab.probes.waited import in_round_trips, waited
+from replication_lab.probes.waited import per_commit, waited
 from replication_lab.replication import drbd_state
 from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE, DiskRoles
 from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
@@ -141,7 +139,7 @@ class Machines(DiskRoles):
     def _prove_commits(self, serving: str, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
         peer = drbd.other(self.lab, serving)
-        commit = CommitLatency(self.server(serving))
+        commit = self.commit_latency(self.server(serving))
         before = peer.disk.stats().writes
         fastest = min(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()
@@ -155,8 +153,7 @@ class Machines(DiskRoles):
         # Without a round trip on the link any latency would pass.
         if not trip:
             return [arrives]
-        said = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
-        return [Proof("a commit waits for the peer", said, waited(fastest, trip)), arrives]
+        return [Proof("a commit waits for the peer", per_commit(fastest, trip), waited(fastest, trip)), arrives]
 
     def settle(self) -> None:
         """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""

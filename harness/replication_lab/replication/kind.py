@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar, TypeVar
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -17,7 +16,7 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
-from replication_lab.probes.waited import in_round_trips, waited
+from replication_lab.probes.waited import per_commit, waited
 from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
 from replication_lab.world import at_once
 from replication_lab.world.clock import wait_until
@@ -263,11 +262,11 @@ class Nodes(ChangesRoles):
 
     def warm_up(self) -> None:
         """Create the table of the proofs and commit once, before the links are slow."""
-        CommitLatency(self.writer()).commits(1)
+        self.commit_latency(self.writer()).commits(1)
 
     def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove what the topology promises; the argument maps its links to their toxics. `warm_up` comes before."""
-        CommitLatency(self.writer()).commits(1)
+        self.commit_latency(self.writer()).commits(1)
         return [self.prove_rows_arrive(self.writer(), "the source")]
 
     @classmethod
@@ -333,9 +332,12 @@ class Nodes(ChangesRoles):
 
     def prove_commit_waits(self, source: Server, whom: str, trip: float) -> Proof:
         """Prove that no commit on this node is answered sooner than a round trip in ms."""
-        fastest = min(CommitLatency(source).commits(COMMITS))
-        said = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
-        return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
+        fastest = min(self.commit_latency(source).commits(COMMITS))
+        return Proof(f"a commit waits for {whom}", per_commit(fastest, trip), waited(fastest, trip))
+
+    def commit_latency(self, server: Server) -> CommitLatency:
+        """Return what times commits on a node, where clients run."""
+        return self.lab.clients_place.make(CommitLatency, self.lab.for_clients(server.name))
 
     def round_trips(self, name: str, toxics: Mapping[str, Toxic]) -> list[float]:
         """Return the shortest round trip in ms of each link from this node; they were proved just before."""

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Position, View
@@ -13,9 +12,8 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
-from replication_lab.probes.waited import in_round_trips, waited
+from replication_lab.probes.waited import per_commit, waited
 from replication_lab.replication import failover, following, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
@@ -194,14 +192,14 @@ class AcknowledgingFollowers(Followers):
     def _prove_acknowledged(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that commits wait and are counted as acknowledged: the status may be stale, counters are not."""
         source = self.writer()
-        commit = CommitLatency(source)
+        commit = self.commit_latency(source)
         before = SemiSync(source).status()
         fastest = min(commit.commits_at_once(COMMITS))
         after = SemiSync(source).status()
         acknowledged = after.acknowledged - before.acknowledged
         # The nearest replica answers first.
         trip = min(self.round_trips(source.name, toxics))
-        took = f"at least {three_digits(fastest)} ms per commit{in_round_trips(fastest, trip)}"
+        took = per_commit(fastest, trip)
         in_groups = source.dialect.acknowledged_in_groups and after.wait_point == "AFTER_SYNC"
         # MySQL counts commits that it wrote to its log together as one.
         least = 1 if in_groups else COMMITS

@@ -9,7 +9,7 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.probes.commit_latency import TABLE
 from replication_lab.replication import following
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY, SWITCHOVER
@@ -39,7 +39,7 @@ class Alone(Nodes):
     def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that a row can be written and read back; no other node has it."""
         server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
-        commit = CommitLatency(server)
+        commit = self.commit_latency(server)
         before = server.value(count)
         commit.commits(1)
         after = server.value(count)

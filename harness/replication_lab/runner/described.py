@@ -11,7 +11,7 @@ from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
-from replication_lab.world.docker import compose_version, machine
+from replication_lab.world.docker import beside_nodes, compose_version, machine, reach
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -35,19 +35,20 @@ PLACES = re.compile(
 def environment() -> dict[str, Any]:
     """Return a description of the machine: hardware, kernel, container software, and its other load."""
     versions = {"docker": docker_engine.client().version()["Version"], "compose": compose_version.version()}
-    return {**host.describe(), **versions, "load1": host.load1(), "cpu_pressure": host.cpu_pressure(), **_elsewhere()}
+    files = reach.machine_files(host.LOAD, host.PRESSURES)
+    load = {"load1": host.load1(files), "cpu_pressure": host.cpu_pressure(files)}
+    return {**host.describe(), **versions, **load, **_elsewhere(), **beside_nodes.described()}
 
 
 def _elsewhere() -> dict[str, Any]:
-    """Return what the figures depend on if the engine runs on another machine; nothing of its load is known."""
+    """Return what the figures depend on if the engine runs on another machine."""
     found = machine.facts()
     rootless = {"rootless": True} if found.rootless else {}
     if not found.elsewhere:
         return rootless
     described = {"machine": found.processor, "cpus": found.cpus, "memory_mib": found.memory_mib, "kernel": found.kernel}
-    return {**rootless, **described, "system": found.system, "elsewhere": found.elsewhere} | dict.fromkeys(
-        ("cpu", "load1", "cpu_pressure")
-    )
+    cpu = host.cpu_model(reach.machine_files(host.CPUS))
+    return {**rootless, **described, "system": found.system, "elsewhere": found.elsewhere, "cpu": cpu}
 
 
 def came_up(

@@ -11,7 +11,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,15 +38,11 @@ from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host, places, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
-from replication_lab.world.mysql.client import ApplicationClient
+from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
-
-
-def no_conditions(_nodes: Collection[str]) -> list[Proof]:
-    return []
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class DrillRequest:
 
     drill: Drill
     seed: int
-    conditions: ProofsOfNodes = no_conditions
+    conditions: ProofsOfNodes = lambda _nodes: []
     transactions: Sequence[Transaction] = ()
     probe: Probe | None = None
 
@@ -150,13 +146,15 @@ class DrillRun:
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
+        # Before anything observes the lab: a container may be started for the clients.
+        clients, place = self._clients(), self.lab.clients_place
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
         with (
             LineByLine(ledger_file) as file,
             observing(self.lab) as witnesses,
         ):
-            with self.ledger.writing(self._client, file.write) as self._began:
+            with self.ledger.writing(clients, file.write, place) as self._began:
                 used = host.own_cpu_seconds()
                 with self._heard(witnesses), closing(NoiseMeter([self.lab])) as self._noise:
                     with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
@@ -239,17 +237,19 @@ class DrillRun:
             "cpu_share": round(cpu_seconds / max(self._time(), 1e-3), 3),
         }
 
-    def _client(self, node: str) -> ApplicationClient:
-        """Return a client with an application's privileges: an administrator could write on a read-only server."""
+    def _clients(self) -> Callable[[str], ApplicationClient]:
+        """Return what makes a client with an application's privileges, which a read-only server refuses."""
         if self._behind:
-            return self._behind.client(node)
+            return self._behind.client
+        if not self.lab.clients_are_beside:
+            return lambda node: ApplicationClient(lambda: self._server(node))
+        nodes = {*self.what.clients, *self.what.watchers, *self.what.reads.values()}
+        return ClientsOf({node: self._server(node) for node in nodes})
+
+    def _server(self, node: str) -> Server:
         through = self.what.through if node in self.what.clients else ""
-
-        def server() -> Server:
-            found = self.lab.node(node).server().as_application()
-            return found.at(self.lab.link(through).address) if through else found
-
-        return ApplicationClient(server)
+        found = self.lab.for_clients(node).as_application()
+        return found.at(self.lab.link(through).address_for_clients) if through else found
 
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from replication_lab.model.drill.evidence import Evidence, Looked
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
 from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.measuring import Workload
 from replication_lab.model.experiment.relations import Place
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
@@ -35,8 +36,8 @@ from replication_lab.runner.session import EngineSession
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses, observing
 from replication_lab.world import catalogue, clock, revisions, signals
+from replication_lab.world.docker import beside_nodes, images, machine, project, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, machine, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 from replication_lab.world.packets import packet_ability
@@ -137,8 +138,15 @@ class World:
         return wait_for_quiet(own, seconds, tell)
 
     def cpu_speed(self) -> AbstractContextManager[Speed]:
-        """Measure the speed of this machine's CPUs within the block, if the engine runs here."""
-        return nullcontext(Speed()) if machine.facts().elsewhere else measured_speed()
+        """Measure the speed of the CPUs of the engine's machine within the block."""
+        return measured_speed(beside_nodes.on_machine())
+
+    def doubts(self, workload: Workload[Lab]) -> list[str]:
+        """Return why what a load measures is not only the lab's: a load of the user's own runs in this process."""
+        elsewhere = machine.facts().elsewhere
+        if not elsewhere or type(workload).__module__.startswith("replication_lab."):
+            return []
+        return [f"{elsewhere}, and the load runs on this machine: the way there takes part of each commit's time"]
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Return a noise meter to which all labs of the run are none of others: idle labs use some CPU as well."""

@@ -15,7 +15,7 @@ from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks, start_options
 from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.event import Doubt
-from replication_lab.model.core.noise import ACCEPT, STOP
+from replication_lab.model.core.noise import ACCEPT, STOP, Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.experiment.case import Case
@@ -30,12 +30,16 @@ from replication_lab.runner.described import came_up
 from replication_lab.world import at_once, clock, signals
 from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.worker import timer
 
 if TYPE_CHECKING:  # a run opens its sessions
     from replication_lab.runner.rounds import Run, World
 
 Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
+# CPUs that are slower than the run's median by more than this share were disturbed by what no counter shows, such as
+# the host of a virtual machine. So many measurements tell the median, and that of a case.
+SLOWER, FEWEST_SPEEDS = 0.15, 3
 
 # (lab, link, toxic) by name; a condition by number has its shortest spelling.
 Key = tuple[str, str, str]
@@ -130,6 +134,9 @@ class EngineSession:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable, spec.about))
+            if lab.clients_are_beside:
+                # Now: during a measurement a container that starts would be what others do to the lab.
+                lab.clients_place.call(timer)
         self.calibration.prepare(
             (self.lab_of(case), link, toxic) for case in self.cases for link, toxic in case.toxics.items()
         )
@@ -195,7 +202,7 @@ class EngineSession:
                     ran = began, clock.timer()
                     noise = meter.read()
                     observed = [each.proof((0.0, ran[1] - began)) for each in witnesses.observations(began)]
-            noise = replace(noise, loop_us=speed.loop_us)
+            noise = self._with_speed(noise, case, speed.loop_us)
             counted = watch.figures()
             fastest = getattr(outcome, "fastest_commit_ms", outcome.figures.get("latency_min_ms"))
             proofs = [*observed, *watch.proofs(outcome.commits, fastest), *getattr(outcome, "proofs", ())]
@@ -209,9 +216,26 @@ class EngineSession:
             samples=dict(outcome.samples),
             faults=faults,
             proofs=proofs,
+            doubts=self.run.world.doubts(workload),
             noise=noise,
             timeline=_timeline(outcome, looked, ran),
         )
+
+    def _with_speed(self, noise: Noise, case: Case, loop_us: float | None) -> Noise:
+        """Add the CPUs' speed to the noise; they were disturbed if they were far slower than usual in this run."""
+        before = [(each.case, each.noise.loop_us) for each in self.run.journal.record.measurements]
+        every = [us for _, us in before if us]
+        of_case = [us for name, us in before if us and name == case.name]
+        noise = replace(noise, loop_us=loop_us)
+        if not loop_us or len(every) < FEWEST_SPEEDS or not noise.quiet:
+            return noise
+        # A load of its own may use both halves of a core: then it is always as slow.
+        usual = max([median(every), *([median(of_case)] if len(of_case) >= FEWEST_SPEEDS else [])])
+        slower = loop_us / usual - 1
+        if slower <= SLOWER:
+            return noise
+        why = f"the CPUs were {slower:.0%} slower than usual in this run (limit {SLOWER:.0%})"
+        return replace(noise, quiet=False, why=why)
 
     def _watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
         return self.run.world.watching(lab) if self.experiment.watched else nullcontext([])

@@ -1,39 +1,15 @@
 """Clients whose transactions collide on several nodes, and a check that every copy holds what was acknowledged."""
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 
 import numpy as np
 
 from replication_lab import replication
 from replication_lab.model.question.moments import Moments
-from replication_lab.world import clock
+from replication_lab.workloads._colliding import Colliding, CollidingClient, Transact
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.connection import Conflict, transaction
-from replication_lab.world.mysql.server import Connection, Cursor
-
-# What one client does in one transaction, given a cursor and a random generator of its own.
-Transact = Callable[[Cursor, Random], None]
-
-
-@dataclass
-class CollidingClient:
-    """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
-
-    `answered` and `lost` are the times (s) of the commits and of the conflicts.
-    """
-
-    began: float
-    ended: float = 0.0
-    latencies_ms: list[float] = field(default_factory=list)
-    conflicts: Counter = field(default_factory=Counter)
-    answered: list[float] = field(default_factory=list)
-    lost: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -73,7 +49,7 @@ class Collided:
 
     @property
     def figures(self) -> dict[str, float]:
-        conflicts = sum((client.conflicts for client in self.clients), Counter())
+        conflicts = sum((Counter(client.conflicts) for client in self.clients), Counter())
         seconds = max(client.ended for client in self.clients) - min(client.began for client in self.clients)
         acknowledged = self.commits * self.per_commit
         return {
@@ -100,43 +76,9 @@ class Collided:
 def collide(
     lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, *, seed: int
 ) -> list[CollidingClient]:
-    """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
-
-    A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
-    numbers of its own. Any other error is a LabError, because the load is then invalid.
-    """
-    dice = [Random(f"{seed}:{number}") for number in range(clients)]
-    together = threading.Barrier(clients)
-    with ExitStack() as sessions, ThreadPoolExecutor(clients) as pool:
-        connections = [sessions.enter_context(_session(lab, nodes, number)) for number in range(clients)]
-        running = [
-            pool.submit(_client, *each, transact, seconds, together) for each in zip(connections, dice, strict=True)
-        ]
-        return [each.result() for each in running]
-
-
-def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextManager[Connection]:
-    return lab.node(nodes[number % len(nodes)]).server().session()
-
-
-def _client(
-    connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
-) -> CollidingClient:
-    # A client that starts before the others have connected cannot conflict with them.
-    together.wait()
-    client = CollidingClient(began=clock.timer())
-    while (began := clock.timer()) < client.began + seconds:
-        try:
-            with transaction(connection) as cursor:
-                transact(cursor, dice)
-        except Conflict as conflict:
-            client.conflicts[conflict.kind] += 1
-            client.lost.append(clock.timer())
-        else:
-            client.answered.append(clock.timer())
-            client.latencies_ms.append((client.answered[-1] - began) * 1000)
-    client.ended = clock.timer()
-    return client
+    """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds."""
+    place, servers = lab.clients_place, [lab.for_clients(nodes[number % len(nodes)]) for number in range(clients)]
+    return [one.earlier(place.ahead) for one in place.make(Colliding, servers, transact, seed).run(seconds)]
 
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:

@@ -1,16 +1,15 @@
 """A bank: transfers between accounts on all nodes at once; every reader must find the same sum of all accounts."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from random import Random
 
+from replication_lab.workloads._colliding import Readers, Transfer
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.server import Cursor, Server
 
 TABLE = "lab.accounts"
 OPENING, MOST = 1_000, 20
+SUM = f"SELECT SUM(balance) FROM {TABLE}"
 
 
 @dataclass(frozen=True)
@@ -37,31 +36,15 @@ class Bank:
 
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = tuple(node.name for node in lab.topology.nodes)
-        closed = threading.Event()
-        with ThreadPoolExecutor(len(nodes)) as pool:
-            readers = [pool.submit(self._read_until, lab.node(node).server(), closed) for node in nodes]
+        transfer = Transfer(TABLE, self.accounts, MOST)
+        readers = lab.clients_place.make(Readers, [lab.for_clients(node) for node in nodes], SUM)
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(readers.read)
             try:
-                clients = collide(lab, nodes, self.clients, self.seconds, self._transfer, seed=seed)
+                clients = collide(lab, nodes, self.clients, self.seconds, transfer, seed=seed)
             finally:
-                closed.set()
-            seen = [total for reader in readers for total in reader.result()]
+                readers.stop()
+            seen = reading.result()
         after = sums(lab, "balance", TABLE)
         wrong = {"reads": len(seen), "wrong_sums": sum(total != self.total for total in seen)}
         return Collided(clients, after[0] - self.total, after, per_commit=0, more=wrong)
-
-    def _read_until(self, server: Server, closed: threading.Event) -> list[int]:
-        found: list[int] = []
-        with server.session() as connection, connection.cursor() as cursor:
-            # At least one read, however short the load.
-            while not found or not closed.is_set():
-                cursor.execute(f"SELECT SUM(balance) FROM {TABLE}")
-                [total] = cursor.fetchone() or []
-                found.append(int(total))
-                closed.wait(0.01)
-        return found
-
-    def _transfer(self, cursor: Cursor, dice: Random) -> None:
-        giver, taker = dice.sample(range(self.accounts), 2)
-        amount = dice.randint(1, MOST)
-        cursor.execute(f"UPDATE {TABLE} SET balance = balance - {amount} WHERE id = {giver}")
-        cursor.execute(f"UPDATE {TABLE} SET balance = balance + {amount} WHERE id = {taker}")

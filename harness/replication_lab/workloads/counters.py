@@ -1,12 +1,11 @@
 """Counters that all clients change, to find lost updates: one hot row, or several that clients read and write back."""
 
 from dataclasses import dataclass
-from random import Random
 from typing import ClassVar
 
+from replication_lab.workloads._colliding import AddOne, Increment, Transact
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.server import Cursor
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,12 @@ class Counters:
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or tuple(node.name for node in lab.topology.nodes)
         before = sums(lab, "n", self.table)[0]
-        clients = collide(lab, nodes, self.clients, self.seconds, self._add_one, seed=seed)
+        clients = collide(lab, nodes, self.clients, self.seconds, self._transaction(), seed=seed)
         after = sums(lab, "n", self.table)
         return Collided(clients, after[0] - before, after)
 
-    def _add_one(self, cursor: Cursor, dice: Random) -> None:
-        number = dice.randrange(self.counters)
-        cursor.execute(f"SELECT n FROM {self.table} WHERE id = {number} FOR UPDATE")
-        [found] = cursor.fetchone() or []
-        cursor.execute(f"UPDATE {self.table} SET n = {found + 1} WHERE id = {number}")
+    def _transaction(self) -> Transact:
+        return AddOne(self.table, self.counters)
 
 
 @dataclass(frozen=True)
@@ -52,5 +48,5 @@ class HotRow(Counters):
     clients: int = 6
     counters: int = 1
 
-    def _add_one(self, cursor: Cursor, _dice: Random) -> None:
-        cursor.execute(f"UPDATE {self.table} SET n = n + 1 WHERE id = 0")
+    def _transaction(self) -> Transact:
+        return Increment(self.table)

@@ -26,6 +26,7 @@ from replication_lab.workloads.drawn import Drawn, drawn
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import TransactionAnswer
 from replication_lab.world.mysql.server import Server, plain
+from replication_lab.world.place import HERE, ClientPlace
 
 TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 # No unique key on `id`: a duplicate row must be visible, not refused.
@@ -103,33 +104,24 @@ class Ledger:
         return [insert, f"UPDATE {HOT} SET changes = changes + 1 WHERE id = 1"] if self.hot_row else [insert]
 
     @contextmanager
-    def writing(self, connect: Callable[[str], Transacts], write: Callable[[bytes], object]) -> Iterator[float]:
+    def writing(
+        self, connect: Callable[[str], Transacts], write: Callable[[bytes], object], place: ClientPlace = HERE
+    ) -> Iterator[float]:
         """Let clients write all through the block; yield the moment (of the clock's timer) that is their zero.
 
-        `connect` makes a client of a node; `write` must have stored a line when it returns. At the end of the block
-        each client finishes the transaction that it is in.
+        They run at `place`. There `connect` makes a client of a node; `write` must have stored a line when it returns.
+        At the end of the block each client finishes the transaction that it is in.
         """
-        began, stop = clock.timer(), threading.Event()
-        writers, watchers = _each(self.clients), _each(self.watchers)
-        with ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool:
-            common = (self, began, write, stop)
-            ending = [
-                pool.submit(_Writer(number, node, *common).run, connect(node), self._reader(connect, node))
-                for number, node in enumerate(writers, 1)
-            ]
-            ending += [
-                pool.submit(_Watcher(number, node, *common).run, connect(node))
-                for number, node in enumerate(watchers, len(writers) + 1)
-            ]
+        began = clock.timer()
+        clients = place.make(LedgerClients, self, connect, began + place.ahead)
+        with ThreadPoolExecutor(1) as pool:
+            ending = pool.submit(clients.run, write=write)
             try:
+                clients.wait_until_begun()
                 yield began
             finally:
-                stop.set()
-        for end in ending:
-            end.result()
-
-    def _reader(self, connect: Callable[[str], Transacts], node: str) -> Transacts | None:
-        return connect(self.reads[node]) if node in self.reads else None
+                clients.stop()
+        ending.result()
 
     @property
     def size(self) -> int:
@@ -150,6 +142,54 @@ class Ledger:
             if plain(name) not in (TABLE, HOT)
         }
         return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source, contents)
+
+
+class LedgerClients:
+    """The clients of a ledger: `connect` makes that of a node, `began` is their zero by the clock's timer."""
+
+    def __init__(self, ledger: Ledger, connect: Callable[[str], Transacts], began: float):
+        self._ledger, self._connect, self._began = ledger, connect, began
+        self._begun, self._stop = threading.Event(), threading.Event()
+
+    def wait_until_begun(self) -> None:
+        """Wait until all clients were started, or one could not be."""
+        self._begun.wait()
+
+    def run(self, write: Callable[[bytes], object]) -> None:
+        """Write and read until `stop`; what ended a client is raised."""
+        ledger, connect = self._ledger, self._connect
+        writers, watchers = _each(ledger.clients), _each(ledger.watchers)
+        common = (ledger, self._began, write, self._stop)
+        with (
+            ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool,
+            _set_at_end(self._begun),
+        ):
+            ending = [
+                pool.submit(_Writer(number, node, *common).run, connect(node), self._reader(node))
+                for number, node in enumerate(writers, 1)
+            ]
+            ending += [
+                pool.submit(_Watcher(number, node, *common).run, connect(node))
+                for number, node in enumerate(watchers, len(writers) + 1)
+            ]
+        for end in ending:
+            end.result()
+
+    def stop(self) -> None:
+        """Let each client finish the transaction that it is in."""
+        self._stop.set()
+
+    def _reader(self, node: str) -> Transacts | None:
+        reads = self._ledger.reads
+        return self._connect(reads[node]) if node in reads else None
+
+
+@contextmanager
+def _set_at_end(event: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        event.set()
 
 
 def _names(text: str, table: str) -> bool:

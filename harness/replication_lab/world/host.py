@@ -2,9 +2,9 @@
 
 import os
 import platform
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
@@ -25,11 +25,21 @@ def own_memory_mib() -> float:
     return getrusage(RUSAGE_SELF).ru_maxrss / (1 << 20 if platform.system() == "Darwin" else 1 << 10)
 
 
-def available_mib() -> int:
+def available_mib(files: MachineFiles = HERE) -> int:
     """Return the memory in MiB that new processes can use without swapping."""
-    return psutil.virtual_memory().available >> 20
+    if files is HERE:
+        return psutil.virtual_memory().available >> 20
+    return next(int(line.split()[1]) >> 10 for line in files.text(MEMORY).splitlines() if line.startswith("MemAvail"))
 
 
+def free_bytes(folder: str) -> int:
+    """Return the free space of the disk that a folder is on."""
+    return shutil.disk_usage(folder).free
+
+
+# The files of the kernel that are read of a machine.
+DISKS, PRESSURES, LOAD = "/proc/diskstats", "/proc/pressure/*", "/proc/loadavg"
+CPUS, MEMORY = "/proc/cpuinfo", "/proc/meminfo"
 # Docker's names of processors; others are the same in both.
 DOCKER_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -46,7 +56,7 @@ def describe() -> dict[str, str | int | float]:
         "kernel": platform.release(),
         "machine": platform.machine(),
         "system": _system(),
-        "cpu": _cpu_model(),
+        "cpu": cpu_model(),
         "cpus": os.cpu_count() or 1,
         "memory_mib": psutil.virtual_memory().total >> 20,
         "python": platform.python_version(),
@@ -60,9 +70,10 @@ def _system() -> str:
         return platform.platform()
 
 
-def _cpu_model() -> str:
+def cpu_model(files: MachineFiles = HERE) -> str:
+    """Return the name of a machine's processor."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = files.text(CPUS).splitlines()
     except OSError:
         return platform.processor()
     return next(
@@ -151,20 +162,20 @@ def disk_work(files: MachineFiles = HERE) -> dict[str, DiskTotals]:
     found = {}
     with suppress(OSError):
         whole = {name for name in files.names("/sys/block") if not name.startswith(NO_DISKS)}
-        for line in files.text("/proc/diskstats").splitlines():
+        for line in files.text(DISKS).splitlines():
             _, _, name, *fields = line.split()
             if name in whole:
                 found[name] = DiskTotals(int(fields[9]) / 1000, SECTOR * (int(fields[2]) + int(fields[6])))
     return found
 
 
-def disk_of(device: str) -> dict[str, Any]:
-    """Return the counters of a block device, MAJOR:MINOR, since boot; empty if this machine has no such device.
+def disk_of(device: str, files: MachineFiles = HERE) -> dict[str, Any]:
+    """Return the counters of a block device, MAJOR:MINOR, since boot; empty if the machine has no such device.
 
     Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst): requests done, milliseconds busy and waited.
     """
     with suppress(OSError):
-        for line in Path("/proc/diskstats").read_text().splitlines():
+        for line in files.text(DISKS).splitlines():
             major, minor, name, *fields = line.split()
             if f"{major}:{minor}" == device:
                 number = [*map(int, fields), *[0] * 20]
@@ -182,4 +193,4 @@ def disk_of(device: str) -> dict[str, Any]:
 
 def load1(files: MachineFiles = HERE) -> float:
     """Return the load average of the last minute."""
-    return float(files.text("/proc/loadavg").split()[0]) if files is not HERE else os.getloadavg()[0]
+    return float(files.text(LOAD).split()[0]) if files is not HERE else os.getloadavg()[0]

@@ -128,6 +128,11 @@ class AttachedLab(Lab):
         return next((node for node in reversed(nodes) if host in _hosts_of(self, node)), host)
 
     @property
+    def clients_are_beside(self) -> bool:
+        """Clients use the project's servers by the lab's own Toxiproxy, from this machine."""
+        return False
+
+    @property
     def toxiproxy(self) -> Toxiproxy:
         raise LabError(
             f"{self.name} is attached, and each of its links has a Toxiproxy of its own",

@@ -11,7 +11,7 @@ from docker.errors import DockerException
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import compose_version, own_engine
+from replication_lab.world.docker import by_ssh, compose_version, own_engine
 from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.installing import run_as_root
 
@@ -22,7 +22,7 @@ NEEDED = (25, 0)
 def client() -> EngineClient:
     """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
-        found = cast("EngineClient", EngineClient.from_env(timeout=120, use_ssh_client=True))
+        found = cast("EngineClient", EngineClient.from_env(timeout=120, environment=by_ssh.environment()))
         version = found.version()
     except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
@@ -60,6 +60,12 @@ def _unreachable(error: Exception) -> LabError:
             "a user in the group docker, or root",
             f"sudo usermod -aG docker {os.environ.get('USER', '$USER')}, log in again; or put sudo before the command",
         )
+    if by_ssh.host():
+        return LabError(
+            f"the Docker engine at {by_ssh.host()} does not answer",
+            "an ssh login without a question, as a user with the rights to use Docker there",
+            f"{' '.join(by_ssh.command(by_ssh.host())[: -len(by_ssh.DIAL)])} docker version",
+        )
     return LabError(
         "the Docker engine does not answer",
         "a running engine, 25 or newer",
@@ -95,7 +101,7 @@ def ensure() -> EngineClient:
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
     try:
-        with closing(EngineClient.from_env(timeout=5, use_ssh_client=True)) as found:
+        with closing(EngineClient.from_env(timeout=5, environment=by_ssh.environment())) as found:
             return bool(found.ping())
     except (DockerException, OSError, LabError):
         return False

@@ -26,6 +26,7 @@ MEGABYTES = {
     "base": 300,
     "toxiproxy": 900,
     "load": 500,
+    "clients": 300,
     "sidecar": 200,
     "arbiter": 200,
     "haproxy": 200,

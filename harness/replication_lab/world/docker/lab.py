@@ -10,7 +10,7 @@ from docker.models.containers import Container
 from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
-from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
+from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.service import Node, Service
@@ -19,6 +19,7 @@ from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink, toxiproxy_of
 from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
+from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.signals import note_removal
 
 # A kernel panic prints about 40 lines.
@@ -28,6 +29,7 @@ USER = "lab"
 # The variable with the password of each account: in a lab's settings, then in the environment of its servers.
 PASSWORDS = {USER: "LAB_PASSWORD", "root": "LAB_ROOT_PASSWORD", "replicator": "LAB_REPLICATOR_PASSWORD"}
 DATABASE = "lab"
+MYSQL_PORT = 3306
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
@@ -123,7 +125,23 @@ class Lab:
 
     def _connect(self, node: Node) -> Server:
         self.topology.node(node.name)
-        return Server(node.name, node.published(3306), node.dialect, self.passwords)
+        return Server(node.name, node.published(MYSQL_PORT), node.dialect, self.passwords)
+
+    @property
+    def clients_are_beside(self) -> bool:
+        """Whether its clients run beside its nodes, and not in this process."""
+        return beside_nodes.from_container()
+
+    @property
+    def clients_place(self) -> ClientPlace:
+        """Where its clients run."""
+        node = self.topology.source.name
+        return beside_nodes.of(self.service(node)) if self.clients_are_beside else HERE
+
+    def for_clients(self, name: str) -> Server:
+        """Return a node's server as its clients reach it."""
+        server = self.node(name).server()
+        return server.at((name, MYSQL_PORT)) if self.clients_are_beside else server
 
     def link(self, name: str) -> RunningLink:
         """Return a link of the topology's, or one that a failover made."""

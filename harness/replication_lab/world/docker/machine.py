@@ -73,19 +73,6 @@ def _elsewhere(found: EngineMachine) -> str:
     return ""
 
 
-def hides_load(found: EngineMachine) -> str:
-    """Return why the readings of a machine do not tell all that lengthens a commit; empty if they do.
-
-    A virtual machine may not count what its host takes from it. On the way to another host each statement is delayed
-    by the engine's connection, which no reading shows.
-    """
-    if not is_near():
-        return f"{found.elsewhere}, and the way there takes part of each commit's time"
-    if found.system == DESKTOP or platform.system() != "Linux":
-        return f"{found.elsewhere or 'the engine runs in a virtual machine'}, which does not tell what its host takes"
-    return ""
-
-
 def reached_by_neighbours(found: EngineMachine) -> str:
     """Return why other machines may reach ports that are published on 127.0.0.1; empty if they cannot.
 

@@ -7,16 +7,16 @@ carries both. The container ends with this process, however it ends.
 
 import json
 import socket
-import subprocess
 import threading
 import uuid
 from collections.abc import Sequence
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images
+from replication_lab.world.docker import images, machine
+from replication_lab.world.docker.carried import Carried
 from replication_lab.world.docker.conversation import Conversation
-from replication_lab.world.machine_files import MachineFiles
+from replication_lab.world.machine_files import HERE, MachineFiles
 
 IMAGE = "toxiproxy"
 START_SECONDS = 20
@@ -48,27 +48,10 @@ class _Hand:
             return False
 
 
-class _Way:
-    """A port on this machine's loopback that leads to an address on the engine's machine."""
-
-    def __init__(self, host: str, port: int):
-        self._target = f"{host}:{port}"
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._listening.getsockname()
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        carriers: list[subprocess.Popen[bytes]] = []
-        while True:
-            connection, _ = self._listening.accept()
-            carriers = [each for each in carriers if each.poll() is None]
-            with connection:
-                carriers.append(_carrier(connection, self._target))
-
-
 _guard = threading.RLock()
 _hands: list[_Hand] = []
-_ways: dict[tuple[str, int], _Way] = {}
+# The address on this machine's loopback that leads to one on the engine's machine.
+_ways: dict[tuple[str, int], tuple[str, int]] = {}
 
 
 def _hand() -> _Hand:
@@ -87,8 +70,10 @@ def address(host: str, port: int) -> tuple[str, int]:
     _hand()
     with _guard:
         if (host, port) not in _ways:
-            _ways[host, port] = _Way(host, port)
-        return _ways[host, port].address
+            listening = socket.create_server(("127.0.0.1", 0))
+            Carried(listening, lambda: ["docker", "exec", "--interactive", _hand().name, "/reach", f"{host}:{port}"])
+            _ways[host, port] = listening.getsockname()
+        return _ways[host, port]
 
 
 def files(paths: Sequence[str]) -> MachineFiles:
@@ -97,12 +82,6 @@ def files(paths: Sequence[str]) -> MachineFiles:
         return MachineFiles(json.loads(_hand().talk.ask(" ".join(paths))))
 
 
-def _carrier(connection: socket.socket, target: str) -> "subprocess.Popen[bytes]":
-    """Start a command of Docker's client that carries a connection, in a session that Ctrl-C does not interrupt."""
-    return subprocess.Popen(
-        ["docker", "exec", "--interactive", _hand().name, "/reach", target],
-        stdin=connection.fileno(),
-        stdout=connection.fileno(),
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def machine_files(*paths: str) -> MachineFiles:
+    """Return the files of the engine's machine that match these paths: this machine's own, if the engine runs here."""
+    return files(paths) if machine.facts().elsewhere else HERE

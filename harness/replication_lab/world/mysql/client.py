@@ -1,6 +1,6 @@
 """A client like that of an application: it knows each transaction's outcome, and reopens a lost connection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -50,6 +50,17 @@ def answered_by(server: Server) -> AnsweredBy:
         return AnsweredBy(*map(str, server.rows(WHO)[0].values()))
     finally:
         server.close()
+
+
+@dataclass(frozen=True)
+class ClientsOf:
+    """Makes the clients of servers that always have the same address, as beside the nodes."""
+
+    servers: Mapping[str, Server]
+
+    def __call__(self, node: str) -> "ApplicationClient":
+        server = self.servers[node]
+        return ApplicationClient(lambda: server)
 
 
 class ApplicationClient:

@@ -52,6 +52,11 @@ class Server:
         self._answered = 0.0
         self._lock = threading.RLock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the same server for another process: with its own connection, and the password of its user only."""
+        password = {self._user: self.passwords[self._user]}
+        return _server, (self.name, self.address, self.dialect, password, self._user, self._encrypted)
+
     def connect(
         self,
         address: tuple[str, int] | None = None,
@@ -96,6 +101,12 @@ class Server:
         """Return the same server by another address, such as that of a link."""
         other = copy.copy(self)
         other.address, other._connection, other._lock = address, None, threading.RLock()
+        return other
+
+    def __copy__(self) -> "Server":
+        """Return the same server of the same kind, with all that is known of it: a copy stays in this process."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         return other
 
     def another(self) -> "Server":
@@ -255,6 +266,12 @@ class Server:
             raise failure(self.name, "a session's statement", error, answer_seconds) from error
         finally:
             connection.close()
+
+
+def _server(
+    name: str, address: tuple[str, int], dialect: Dialect, passwords: Mapping[str, str], user: str, encrypted: bool
+) -> Server:
+    return Server(name, address, dialect, passwords, user=user, encrypted=encrypted)
 
 
 def plain(table: str) -> str:

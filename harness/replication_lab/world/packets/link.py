@@ -9,6 +9,7 @@ import msgspec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.world.docker import beside_nodes
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.echo import Echo
@@ -16,7 +17,9 @@ from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.namespace import Beside
 from replication_lab.world.packets.netem import Sender
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
+from replication_lab.world.packets.pinger import Pinger
 from replication_lab.world.packets.toxiproxy import Toxiproxy
+from replication_lab.world.place import HERE, ClientPlace
 
 STREAMS = ("downstream", "upstream")
 # After the name of an effect on packets whose rules are not as the lab made them.
@@ -52,6 +55,21 @@ class RunningLink:
     def address(self) -> tuple[str, int]:
         """Return (host, port) at which this machine reaches the link's far end, across the link."""
         return self.ends.proxy.direct_address(self.model.port)
+
+    def connect(self, answer_seconds: float) -> Pinger:
+        """Return a connection to the far end across the link, from where clients run; the caller closes it."""
+        place: ClientPlace = beside_nodes.of(self.ends.proxy) if self._clients_are_beside else HERE
+        return place.make(Pinger, self.far_end(), self.address_for_clients, answer_seconds)
+
+    @property
+    def address_for_clients(self) -> tuple[str, int]:
+        """Return (host, port) at which clients reach the link's far end, across the link, from where they run."""
+        return (min(self.ends.proxy.addresses()), self.model.port) if self._clients_are_beside else self.address
+
+    @property
+    def _clients_are_beside(self) -> bool:
+        # Nothing is started in a project that the lab did not write.
+        return self.ends.touches_nodes and beside_nodes.from_container()
 
     def far_end(self) -> Server | Echo:
         """Return the server at the far end, or the echo in its place."""

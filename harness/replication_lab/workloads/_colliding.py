@@ -1,0 +1,141 @@
+"""Clients whose transactions collide, and their transactions, as they are where clients run."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from replication_lab.world import at_once, clock
+from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.server import Connection, Cursor, Server
+
+# What one client does in one transaction, given a cursor and a random generator of its own.
+Transact = Callable[[Cursor, Random], None]
+
+
+@dataclass
+class CollidingClient:
+    """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
+
+    `answered` and `lost` are the times (s) of the commits and of the conflicts.
+    """
+
+    began: float
+    ended: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+    conflicts: dict[str, int] = field(default_factory=dict)
+    answered: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
+
+    def earlier(self, seconds: float) -> "CollidingClient":
+        """Return the same with all times so many seconds earlier, as by another clock."""
+        answered, lost = ([at - seconds for at in times] for times in (self.answered, self.lost))
+        return replace(self, began=self.began - seconds, ended=self.ended - seconds, answered=answered, lost=lost)
+
+
+@dataclass(frozen=True)
+class AddOne:
+    """A client reads one of `counters` of a table at random, and writes the value back that is one more."""
+
+    table: str
+    counters: int
+
+    def __call__(self, cursor: Cursor, dice: Random) -> None:
+        number = dice.randrange(self.counters)
+        cursor.execute(f"SELECT n FROM {self.table} WHERE id = {number} FOR UPDATE")
+        [found] = cursor.fetchone() or []
+        cursor.execute(f"UPDATE {self.table} SET n = {found + 1} WHERE id = {number}")
+
+
+@dataclass(frozen=True)
+class Increment:
+    """The server adds one to the first counter of a table."""
+
+    table: str
+
+    def __call__(self, cursor: Cursor, _dice: Random) -> None:
+        cursor.execute(f"UPDATE {self.table} SET n = n + 1 WHERE id = 0")
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A transfer of 1 to `most` between two of the accounts of a table."""
+
+    table: str
+    accounts: int
+    most: int
+
+    def __call__(self, cursor: Cursor, dice: Random) -> None:
+        giver, taker = dice.sample(range(self.accounts), 2)
+        amount = dice.randint(1, self.most)
+        cursor.execute(f"UPDATE {self.table} SET balance = balance - {amount} WHERE id = {giver}")
+        cursor.execute(f"UPDATE {self.table} SET balance = balance + {amount} WHERE id = {taker}")
+
+
+class Readers:
+    """A reader on each of `servers`, which asks for a number until `stop`."""
+
+    def __init__(self, servers: Sequence[Server], query: str):
+        self._servers, self._query, self._stop = servers, query, threading.Event()
+
+    def read(self) -> list[int]:
+        """Return all that was read: at least one number on each server, however short the load."""
+        return [number for numbers in at_once.of_each(self._read, self._servers) for number in numbers]
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _read(self, server: Server) -> list[int]:
+        found: list[int] = []
+        with server.session() as connection, connection.cursor() as cursor:
+            while not found or not self._stop.is_set():
+                cursor.execute(self._query)
+                [total] = cursor.fetchone() or []
+                found.append(int(total))
+                self._stop.wait(0.01)
+        return found
+
+
+class Colliding:
+    """A client for each of `servers`, which does one transaction after another; its dice depend on `seed`."""
+
+    def __init__(self, servers: Sequence[Server], transact: Transact, seed: int):
+        self._servers, self._transact, self._seed = servers, transact, seed
+
+    def run(self, seconds: float) -> list[CollidingClient]:
+        """Run the clients for this long, from the moment when all are connected.
+
+        A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has
+        random numbers of its own. Any other error is a LabError, because the load is then invalid.
+        """
+        dice = [Random(f"{self._seed}:{number}") for number in range(len(self._servers))]
+        together = threading.Barrier(len(self._servers))
+        with ExitStack() as sessions, ThreadPoolExecutor(len(self._servers)) as pool:
+            connections = [sessions.enter_context(server.session()) for server in self._servers]
+            running = [
+                pool.submit(_client, *each, self._transact, seconds, together)
+                for each in zip(connections, dice, strict=True)
+            ]
+            return [each.result() for each in running]
+
+
+def _client(
+    connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
+) -> CollidingClient:
+    # A client that starts before the others have connected cannot conflict with them.
+    together.wait()
+    client = CollidingClient(began=clock.timer())
+    while (began := clock.timer()) < client.began + seconds:
+        try:
+            with transaction(connection) as cursor:
+                transact(cursor, dice)
+        except Conflict as conflict:
+            client.conflicts[conflict.kind] = client.conflicts.get(conflict.kind, 0) + 1
+            client.lost.append(clock.timer())
+        else:
+            client.answered.append(clock.timer())
+            client.latencies_ms.append((client.answered[-1] - began) * 1000)
+    client.ended = clock.timer()
+    return client

@@ -1,0 +1,59 @@
+"""The engine at the far end of ssh://, for the SDK, whose own way there needs a package that the lab does not have.
+
+As Docker's client does, each connection is a command `docker system dial-stdio` on the host, started by ssh, with the
+user's own keys and settings.
+"""
+
+import os
+import socket
+import tempfile
+from functools import cache
+from urllib.parse import urlsplit
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world.docker.carried import Carried
+
+SCHEME = "ssh://"
+DIAL = ("docker", "system", "dial-stdio")
+
+
+def command(host: str) -> list[str]:
+    """Return the command that connects to the engine at ssh://[USER@]HOST[:PORT]; LabError for another text."""
+    try:
+        found = urlsplit(host)
+        name, port = found.hostname, found.port
+    except ValueError:
+        name, port = None, None
+    if not name or name.startswith("-"):
+        raise LabError(f"DOCKER_HOST is {host}", "ssh://USER@HOST, or ssh://USER@HOST:PORT", "unset DOCKER_HOST")
+    user, at = (["-l", found.username] if found.username else []), (["-p", str(port)] if port else [])
+    return ["ssh", *user, *at, "-o", "BatchMode=yes", "--", name, *DIAL]
+
+
+@cache
+def socket_to(host: str) -> str:
+    """Return the address of a socket of this user's that leads to that engine, for this process's life."""
+    words = command(host)
+    folder = tempfile.TemporaryDirectory(prefix="replication-lab-ssh-")
+    path = os.path.join(folder.name, "socket")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(path)
+    listening.listen()
+    _folders.append(folder)
+    Carried(listening, lambda: words)
+    return f"unix://{path}"
+
+
+# Removed when this process ends.
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def host() -> str:
+    """Return the engine's address if ssh leads there; else an empty string."""
+    found = os.environ.get("DOCKER_HOST", "")
+    return found if found.startswith(SCHEME) else ""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment by which the SDK finds the engine."""
+    return {**os.environ, "DOCKER_HOST": socket_to(host())} if host() else dict(os.environ)
