@@ -25,13 +25,15 @@ Transact = Callable[[Cursor, Random], None]
 class CollidingClient:
     """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
 
-    `answered` and `lost` are the times (s) of the commits and of the conflicts.
+    `begun` are the times (s) at which its transactions began, `answered` and `lost` those of the commits and of the
+    conflicts.
     """
 
     began: float
     ended: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     conflicts: Counter = field(default_factory=Counter)
+    begun: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
 
@@ -98,19 +100,20 @@ class Collided:
 
 
 def collide(
-    lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, *, seed: int
+    lab: Lab, nodes: Sequence[str], seconds: float, transacts: Sequence[Transact], *, seed: int
 ) -> list[CollidingClient]:
-    """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
+    """Run a client for each of `transacts`, spread over `nodes`, for this many seconds, one transaction after another.
 
     A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
     numbers of its own. Any other error is a LabError, because the load is then invalid.
     """
-    dice = [Random(f"{seed}:{number}") for number in range(clients)]
-    together = threading.Barrier(clients)
-    with ExitStack() as sessions, ThreadPoolExecutor(clients) as pool:
-        connections = [sessions.enter_context(_session(lab, nodes, number)) for number in range(clients)]
+    clients = range(len(transacts))
+    dice = [Random(f"{seed}:{number}") for number in clients]
+    together = threading.Barrier(len(clients))
+    with ExitStack() as sessions, ThreadPoolExecutor(len(clients)) as pool:
+        connections = [sessions.enter_context(_session(lab, nodes, number)) for number in clients]
         running = [
-            pool.submit(_client, *each, transact, seconds, together) for each in zip(connections, dice, strict=True)
+            pool.submit(_client, *each, seconds, together) for each in zip(connections, dice, transacts, strict=True)
         ]
         return [each.result() for each in running]
 
@@ -126,6 +129,7 @@ def _client(
     together.wait()
     client = CollidingClient(began=clock.timer())
     while (began := clock.timer()) < client.began + seconds:
+        client.begun.append(began)
         try:
             with transaction(connection) as cursor:
                 transact(cursor, dice)

@@ -41,7 +41,7 @@ class Bank:
         with ThreadPoolExecutor(len(nodes)) as pool:
             readers = [pool.submit(self._read_until, lab.node(node).server(), closed) for node in nodes]
             try:
-                clients = collide(lab, nodes, self.clients, self.seconds, self._transfer, seed=seed)
+                clients = collide(lab, nodes, self.seconds, [self._transfer] * self.clients, seed=seed)
             finally:
                 closed.set()
             seen = [total for reader in readers for total in reader.result()]
