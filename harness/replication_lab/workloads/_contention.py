@@ -85,6 +85,7 @@ class Collided:
             "attempts": self.commits + conflicts.total(),
             "deadlocks": conflicts["deadlock"],
             "timeouts": conflicts["timeout"],
+            "changed": conflicts["changed"],
             "lost_updates": max(acknowledged - self.grown, 0),
             "unacknowledged_updates": max(self.grown - acknowledged, 0),
             "copies": len(self.sums),
@@ -104,7 +105,7 @@ def collide(
 ) -> list[CollidingClient]:
     """Run a client for each of `transacts`, spread over `nodes`, for this many seconds, one transaction after another.
 
-    A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
+    A transaction that lost against another one (error 1213, 1205 or 1020) is counted and not repeated: the next has random
     numbers of its own. Any other error is a LabError, because the load is then invalid.
     """
     clients = range(len(transacts))

@@ -15,11 +15,12 @@ from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
 from replication_lab.model.isolation.transactions import Key, Op, Transaction
 from replication_lab.workloads._contention import Collided, CollidingClient, collide
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Cursor
 
 TABLE = "lab.histories"
-MOST_OPS = 4
+MOST_OPS, READS = 4, 0.5
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,16 @@ class Checked(Collided):
     @property
     def figures(self) -> dict[str, float]:
         usual = super().figures
-        kept = ("commits", "throughput", "latency_min_ms", "latency_p50_ms", "attempts", "deadlocks", "timeouts")
+        kept = (
+            "commits",
+            "throughput",
+            "latency_min_ms",
+            "latency_p50_ms",
+            "attempts",
+            "deadlocks",
+            "timeouts",
+            "changed",
+        )
         reads = sum(op.reads for each in self.history for op in each.ops)
         return {name: usual[name] for name in kept if name in usual} | {"reads": reads} | counted(self.found)
 
@@ -94,23 +104,24 @@ def _elements(text: str) -> tuple[int, ...]:
 
 @dataclass
 class _Recorder:
-    """What one client does in a transaction, and what it read and wrote in each."""
+    """Does the transactions of one client, and keeps what each read and wrote."""
 
     rows: int
     reads_only: bool
-    ops: list[list[Op]] = field(default_factory=list)
+    # When each began to read and write: after its BEGIN was answered.
+    ops: list[tuple[float, list[Op]]] = field(default_factory=list)
 
     def __call__(self, cursor: Cursor, dice: Random) -> None:
         did = list[Op]()
-        self.ops.append(did)
+        self.ops.append((clock.timer(), did))
         for _ in range(1 if self.reads_only else dice.randint(1, MOST_OPS)):
             key = dice.randrange(self.rows)
-            reads = self.reads_only or dice.random() < 0.5
+            reads = self.reads_only or dice.random() < READS
             # A value's new version is known to follow the one that was read before.
             if reads or not _is_list(key):
                 did.append(self._read(cursor, key))
             if not reads:
-                did.append(self._write(cursor, key))
+                self._write(cursor, key, did)
 
     def _read(self, cursor: Cursor, key: Key) -> Op:
         cursor.execute(f"SELECT n, list FROM {TABLE} WHERE id = {key}")
@@ -120,19 +131,23 @@ class _Recorder:
         elements = _elements(text)
         return Op("read", key, elements[-1] if elements else None, elements)
 
-    def _write(self, cursor: Cursor, key: Key) -> Op:
+    def _write(self, cursor: Cursor, key: Key, did: list[Op]) -> None:
+        # Recorded before it is sent: it may be seen though its transaction is rolled back.
         number = next(Histories._numbers)
-        if _is_list(key):
-            cursor.execute(f"UPDATE {TABLE} SET list = CONCAT(list, ',', {number}) WHERE id = {key}")
-            return Op("append", key, number)
-        cursor.execute(f"UPDATE {TABLE} SET n = {number} WHERE id = {key}")
-        return Op("write", key, number)
+        did.append(Op("append" if _is_list(key) else "write", key, number))
+        new = f"list = CONCAT(list, ',', {number})" if _is_list(key) else f"n = {number}"
+        cursor.execute(f"UPDATE {TABLE} SET {new} WHERE id = {key}")
 
     def transactions(self, number: int, node: str, client: CollidingClient) -> list[Transaction]:
-        ends = sorted(
-            [*((at, Outcome.ACKNOWLEDGED) for at in client.answered), *((at, Outcome.FAILED) for at in client.lost)]
-        )
+        committed = ((at, Outcome.ACKNOWLEDGED) for at in client.answered)
+        ends = sorted([*committed, *((at, Outcome.FAILED) for at in client.lost)])
         return [
-            Transaction(client=number, node=node, began=began, ended=ended, outcome=outcome, ops=tuple(ops))
-            for began, (ended, outcome), ops in zip(client.begun, ends, self.ops, strict=True)
+            Transaction(
+                client=number, node=node, began=began, ended=ended, outcome=outcome, ops=self._between(began, ended)
+            )
+            for began, (ended, outcome) in zip(client.begun, ends, strict=True)
         ]
+
+    def _between(self, began: float, ended: float) -> tuple[Op, ...]:
+        """Return the operations of a transaction; none if its BEGIN failed."""
+        return next((tuple(did) for at, did in self.ops if began <= at <= ended), ())

@@ -113,7 +113,8 @@ def _vanished_writes(found: Dependencies) -> Iterator[Anomaly]:
         if gone and appended and found.history[place].outcome is Outcome.ACKNOWLEDGED:
             yield Anomaly("vanished_writes", (place,), key=key)
     for place, key, elements in found.read_lists:
-        if elements != found.lists[key][: len(elements)]:
+        kept = [version for version in elements if found.writers.get((key, version)) in found.committed]
+        if kept != list(found.lists[key][: len(kept)]):
             yield Anomaly("vanished_writes", (place,), key=key)
 
 

@@ -85,8 +85,10 @@ class Dependencies:
         """Return the longest version of each list that was read, at the end too."""
         longest = dict(self.final)
         for _, key, elements in self.read_lists:
-            if len(elements) > len(longest.get(key, ())):
-                longest[key] = elements
+            # What was rolled back is in no order.
+            kept = tuple(version for version in elements if self.writers.get((key, version)) in self.committed)
+            if len(kept) > len(longest.get(key, ())):
+                longest[key] = kept
         return longest
 
     @property
