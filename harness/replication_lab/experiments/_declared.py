@@ -138,6 +138,7 @@ def _numbered(number: int, claim: Claim) -> Claim:
 
 def _completed(case: Case, topology: Topology, load: Load) -> Case:
     """Return a case with the toxics and the state of the usual arrangement. Raise LabError for an impossible one."""
+    topology = _topology_of(case, topology)
     asked = {name: str(value) for name, value in case.settings.items()}
     for each in map(setting, asked):
         _refuse_what_is_no_setting(each, case)
@@ -158,6 +159,11 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
     )
 
 
+def _topology_of(case: Case, topology: Topology) -> Topology:
+    """Return the topology that a case is measured on: its own, or that of the experiment."""
+    return catalogue.topology(case.lab.topology) if case.lab else topology
+
+
 def _refuse_what_is_no_setting(asked: AskedSetting, case: Case) -> None:
     if not asked.is_variable and asked.name not in SETTINGS:
         raise LabError(
@@ -171,7 +177,7 @@ def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:
     """Return the condition of each link. Raise LabError for a link or a condition that there is not."""
     if not case.links:
         return {}
-    topology = catalogue.topology(case.lab.topology) if case.lab else topology
+    topology = _topology_of(case, topology)
     names = [link.name for link in topology.links]
     if not names:
         raise LabError(

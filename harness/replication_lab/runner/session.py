@@ -21,7 +21,7 @@ from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.lab_spec import LabSpec
-from replication_lab.model.experiment.measuring import HasFastestCommit, HasMoments, HasProofs, LoadOutcome
+from replication_lab.model.experiment.measuring import HasFastestCommit, HasFindings, HasMoments, HasProofs, LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
 from replication_lab.model.record.measurement import Measurement, SeenToxic
@@ -212,6 +212,7 @@ class EngineSession:
             proofs=proofs,
             noise=noise,
             timeline=_timeline(outcome, looked, ran),
+            findings=outcome.findings if isinstance(outcome, HasFindings) else {},
         )
 
     def _watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:

@@ -105,8 +105,8 @@ def collide(
 ) -> list[CollidingClient]:
     """Run a client for each of `transacts`, spread over `nodes`, for this many seconds, one transaction after another.
 
-    A transaction that lost against another one (error 1213, 1205 or 1020) is counted and not repeated: the next has random
-    numbers of its own. Any other error is a LabError, because the load is then invalid.
+    A transaction that lost against another one (error 1213, 1205 or 1020) is counted and not repeated: the next has
+    random numbers of its own. Any other error is a LabError, because the load is then invalid.
     """
     clients = range(len(transacts))
     dice = [Random(f"{seed}:{number}") for number in clients]

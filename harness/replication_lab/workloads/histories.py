@@ -6,6 +6,7 @@ Each value and each element is written once, so a read shows whose write it saw.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from random import Random
 from typing import ClassVar
@@ -21,6 +22,8 @@ from replication_lab.world.mysql.server import Cursor
 
 TABLE = "lab.histories"
 MOST_OPS, READS = 4, 0.5
+# What a load that adds up its writes knows of the copies.
+OF_COPIES = ("lost_updates", "unacknowledged_updates", "copies", "diverged")
 
 
 @dataclass(frozen=True)
@@ -31,25 +34,32 @@ class Checked(Collided):
     found: Sequence[Anomaly] = ()
 
     @property
-    def figures(self) -> dict[str, float]:
-        usual = super().figures
-        kept = (
-            "commits",
-            "throughput",
-            "latency_min_ms",
-            "latency_p50_ms",
-            "attempts",
-            "deadlocks",
-            "timeouts",
-            "changed",
-        )
-        reads = sum(op.reads for each in self.history for op in each.ops)
-        return {name: usual[name] for name in kept if name in usual} | {"reads": reads} | counted(self.found)
+    def commits(self) -> int:
+        """Return the number of transactions that wrote: only those are writesets, and wait for other nodes."""
+        return len(self._wrote)
 
     @property
-    def findings(self) -> list[str]:
+    def fastest_commit_ms(self) -> float | None:
+        return min(((each.ended - each.began) * 1000 for each in self._wrote), default=None)
+
+    @cached_property
+    def _wrote(self) -> list[Transaction]:
+        committed = (each for each in self.history if each.outcome is Outcome.ACKNOWLEDGED)
+        return [each for each in committed if not all(op.reads for op in each.ops)]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        usual = super().figures
+        own = {
+            "transactions": len(self.latencies_ms),
+            "reads": sum(op.reads for each in self.history for op in each.ops),
+        }
+        return {name: value for name, value in usual.items() if name not in OF_COPIES} | own | counted(self.found)
+
+    @property
+    def findings(self) -> dict[str, str]:
         shortest = {one.kind: one for one in reversed(self.found)}
-        return [example(one, self.history) for one in reversed(shortest.values())]
+        return {kind: example(one, self.history) for kind, one in shortest.items()}
 
 
 @dataclass(frozen=True)

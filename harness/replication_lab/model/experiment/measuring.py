@@ -57,6 +57,14 @@ class HasFastestCommit(Protocol):
 
 
 @runtime_checkable
+class HasFindings(Protocol):
+    """An outcome with examples in words of what a checker counted, by the name of the figure."""
+
+    @property
+    def findings(self) -> Mapping[str, str]: ...
+
+
+@runtime_checkable
 class HasMoments(Protocol):
     """An outcome with the times of its transactions; None if the clients told none."""
 

@@ -114,7 +114,7 @@ def _vanished_writes(found: Dependencies) -> Iterator[Anomaly]:
             yield Anomaly("vanished_writes", (place,), key=key)
     for place, key, elements in found.read_lists:
         kept = [version for version in elements if found.writers.get((key, version)) in found.committed]
-        if kept != list(found.lists[key][: len(kept)]):
+        if kept != list(found.lists.get(key, ())[: len(kept)]):
             yield Anomaly("vanished_writes", (place,), key=key)
 
 
