@@ -101,6 +101,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
         parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
+        parts["claims"] = [_of_its_engine(each, parts["cases"]) for each in parts["claims"]]
         presets = [*parts["presets"], *_presets(stated.filled(beside.presets, known))]
         presets = presets or [Preset("quick"), Preset("full", max_rounds=12)]
         parts["presets"] = {preset.name: preset for preset in presets}
@@ -131,6 +132,12 @@ def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
 
 def _numbered(number: int, claim: Claim) -> Claim:
     return claim if claim.id else replace(claim, id=f"claim-{number}")
+
+
+def _of_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:
+    """Return a claim for the engine that all of its cases are measured on, if they have one of their own."""
+    engines = {case.lab.engine if case.lab else "" for case in cases if case.name in claim.relation.cases}
+    return replace(claim, engine=claim.engine or engines.pop()) if len(engines) == 1 else claim
 
 
 # --- cases ------------------------------------------------------------------------------------------------------------

@@ -91,10 +91,11 @@ class Histories:
         nodes = [*(writers[number % len(writers)] for number in range(self.clients)), *self.readers]
         recorders = [_Recorder(self.rows, reads_only=number >= self.clients) for number in range(len(nodes))]
         clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        load = min(client.began for client in clients)
         history = [
             one
             for number, (node, recorder, client) in enumerate(zip(nodes, recorders, clients, strict=True), 1)
-            for one in recorder.transactions(number, node, client)
+            for one in recorder.transactions(number, node, client, load)
         ]
         replication.of(lab).wait_until_level()
         return Checked(clients, 0, [], history=history, found=anomalies(history, self._final(lab)))
@@ -148,12 +149,18 @@ class _Recorder:
         new = f"list = CONCAT(list, ',', {number})" if _is_list(key) else f"n = {number}"
         cursor.execute(f"UPDATE {TABLE} SET {new} WHERE id = {key}")
 
-    def transactions(self, number: int, node: str, client: CollidingClient) -> list[Transaction]:
+    def transactions(self, number: int, node: str, client: CollidingClient, load: float) -> list[Transaction]:
+        """Return the client's transactions; their times count from the moment `load`."""
         committed = ((at, Outcome.ACKNOWLEDGED) for at in client.answered)
         ends = sorted([*committed, *((at, Outcome.FAILED) for at in client.lost)])
         return [
             Transaction(
-                client=number, node=node, began=began, ended=ended, outcome=outcome, ops=self._between(began, ended)
+                client=number,
+                node=node,
+                began=began - load,
+                ended=ended - load,
+                outcome=outcome,
+                ops=self._between(began, ended),
             )
             for began, (ended, outcome) in zip(client.begun, ends, strict=True)
         ]
