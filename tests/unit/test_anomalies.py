@@ -4,17 +4,16 @@ from random import Random
 
 import pytest
 from replication_lab.model.drill.history import Outcome
-from replication_lab.model.isolation.anomalies import anomalies, counted, example, kinds
-from replication_lab.model.isolation.transactions import Op, Transaction
+from replication_lab.model.isolation.anomalies import KINDS, anomalies, counted, example
+from replication_lab.model.isolation.transactions import Op, SeenTransaction
 
 ACKNOWLEDGED, FAILED, UNKNOWN = Outcome
 
 
-def transaction(ops, at=(0.0, 100.0), outcome=ACKNOWLEDGED, client=1):
-    """Return a transaction of operations such as `r1=`, `r1=5`, `r2=3,5`, `a1=5`, `w1=7`."""
-    return Transaction(
-        client=client, node="node1", began=at[0], ended=at[1], outcome=outcome, ops=tuple(map(operation, ops.split()))
-    )
+def transaction(text, at=(0.0, 100.0), outcome=ACKNOWLEDGED, client=1, ops=()):
+    """Return a transaction of operations such as `r1=`, `r1=5`, `r2=3,5`, `a1=5`, `w1=7`, and of `ops`."""
+    told = (*map(operation, text.split()), *ops)
+    return SeenTransaction(client=client, node="node1", began=at[0], ended=at[1], outcome=outcome, ops=told)
 
 
 def operation(text):
@@ -69,7 +68,7 @@ def test_a_write_that_is_not_in_the_list_at_the_end_vanished():
 
 def test_each_kind_has_a_planted_example():
     """A new kind needs one."""
-    assert kinds().keys() == {*PLANTED, "vanished_writes"}
+    assert KINDS.keys() == {*PLANTED, "vanished_writes"}
 
 
 def test_appends_after_the_same_read_are_a_lost_update():
@@ -145,7 +144,9 @@ def serial(seed):
             lists, values = kept
         outcome = FAILED if failed else ACKNOWLEDGED
         transactions.append(
-            Transaction(client=dice.randrange(5), node="n", began=at, ended=at + 0.5, outcome=outcome, ops=tuple(ops))
+            SeenTransaction(
+                client=dice.randrange(5), node="n", began=at, ended=at + 0.5, outcome=outcome, ops=tuple(ops)
+            )
         )
     return transactions, lists
 

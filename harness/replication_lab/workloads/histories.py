@@ -14,7 +14,7 @@ from typing import ClassVar
 from replication_lab import replication
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
-from replication_lab.model.isolation.transactions import Key, Op, Transaction
+from replication_lab.model.isolation.transactions import Key, Op, SeenTransaction
 from replication_lab.workloads._contention import Collided, CollidingClient, collide
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -30,7 +30,7 @@ OF_COPIES = ("lost_updates", "unacknowledged_updates", "copies", "diverged")
 class Checked(Collided):
     """The results of the clients, and the anomalies in their transactions; `findings` are the shortest of each kind."""
 
-    history: Sequence[Transaction] = ()
+    history: Sequence[SeenTransaction] = ()
     found: Sequence[Anomaly] = ()
 
     @property
@@ -43,7 +43,7 @@ class Checked(Collided):
         return min(((each.ended - each.began) * 1000 for each in self._wrote), default=None)
 
     @cached_property
-    def _wrote(self) -> list[Transaction]:
+    def _wrote(self) -> list[SeenTransaction]:
         committed = (each for each in self.history if each.outcome is Outcome.ACKNOWLEDGED)
         return [each for each in committed if not all(op.reads for op in each.ops)]
 
@@ -149,12 +149,12 @@ class _Recorder:
         new = f"list = CONCAT(list, ',', {number})" if _is_list(key) else f"n = {number}"
         cursor.execute(f"UPDATE {TABLE} SET {new} WHERE id = {key}")
 
-    def transactions(self, number: int, node: str, client: CollidingClient, load: float) -> list[Transaction]:
+    def transactions(self, number: int, node: str, client: CollidingClient, load: float) -> list[SeenTransaction]:
         """Return the client's transactions; their times count from the moment `load`."""
         committed = ((at, Outcome.ACKNOWLEDGED) for at in client.answered)
         ends = sorted([*committed, *((at, Outcome.FAILED) for at in client.lost)])
         return [
-            Transaction(
+            SeenTransaction(
                 client=number,
                 node=node,
                 began=began - load,

@@ -2,14 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.dependencies import Dependencies, Edge, How, shortest_way, strongly_connected, ways
-from replication_lab.model.isolation.transactions import Key, Op, Transaction, Version, external_reads
+from replication_lab.model.isolation.transactions import Key, Op, SeenTransaction, Version, external_reads
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -28,13 +26,27 @@ class Anomaly(msgspec.Struct, frozen=True):
     key: Key | None = None
 
 
-@cache
-def kinds() -> dict[str, Kind]:
-    """Return the kinds of anomalies by the name of their figure."""
-    return msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Kind])
+# The kinds of anomalies by the name of their figure (Adya 1999; Berenson et al. 1995 for P2 and P4).
+KINDS = {
+    "dirty_reads": Kind("G1a", "a transaction read what another one wrote and rolled back"),
+    "intermediate_reads": Kind("G1b", "a transaction read what another one wrote and overwrote before it committed"),
+    "nonrepeatable_reads": Kind("P2", "a transaction read one row twice and found different values"),
+    "own_writes_missed": Kind("internal", "a transaction did not read what it had written itself"),
+    "lost_updates": Kind("P4", "transactions read the same version of a row and all of them overwrote it"),
+    "vanished_writes": Kind("lost append", "an acknowledged write is in no version that a later read or the end shows"),
+    "stale_reads": Kind(
+        "stale read",
+        "a transaction read a version that was overwritten, and acknowledged, before it began",
+    ),
+    "write_cycles": Kind("G0", "transactions overwrote each other in opposite orders on two rows"),
+    "read_cycles": Kind("G1c", "transactions read or overwrote each other in a circle"),
+    "fractured_reads": Kind("fractured read", "a transaction read one write of another one and missed a second one"),
+    "read_skews": Kind("G-single", "a circle of transactions in which one read what was overwritten later"),
+    "write_skews": Kind("G2-item", "a circle of transactions in which several read what was overwritten later"),
+}
 
 
-def anomalies(history: Sequence[Transaction], final: Mapping[Key, tuple[int, ...]] | None = None) -> list[Anomaly]:
+def anomalies(history: Sequence[SeenTransaction], final: Mapping[Key, tuple[int, ...]] | None = None) -> list[Anomaly]:
     """Return the anomalies in a history, of each kind the shortest first; `final` are the lists at the end, by row."""
     found = Dependencies(history, final or {})
     every = [
@@ -45,12 +57,12 @@ def anomalies(history: Sequence[Transaction], final: Mapping[Key, tuple[int, ...
         *_stale_reads(found),
         *_cycles(found),
     ]
-    return sorted(every, key=lambda one: (list(kinds()).index(one.kind), len(one.places)))
+    return sorted(every, key=lambda one: (list(KINDS).index(one.kind), len(one.places)))
 
 
 def counted(found: Sequence[Anomaly]) -> dict[str, int]:
     """Return the number of anomalies of each kind."""
-    return {kind: sum(one.kind == kind for one in found) for kind in kinds()}
+    return {kind: sum(one.kind == kind for one in found) for kind in KINDS}
 
 
 # --- what one transaction read ----------------------------------------------------------------------------------------
@@ -186,16 +198,16 @@ SHOWN = 3
 DID = {"read": "read {row} as {value}", "append": "appended {value} to {row}", "write": "wrote {value} to {row}"}
 
 
-def example(found: Anomaly, history: Sequence[Transaction]) -> str:
+def example(found: Anomaly, history: Sequence[SeenTransaction]) -> str:
     """Return an anomaly as its transactions, with those operations that matter; long ones are cut."""
     keys: set[Key | None] = {found.key, *(edge.key for edge in found.edges)}
-    kind = kinds()[found.kind]
+    kind = KINDS[found.kind]
     told = "; ".join(_told(history[place], keys) for place in dict.fromkeys(found.places[:SHOWN]))
     more = len(found.places) - SHOWN
     return f"{kind.says} ({kind.known_as}): {told}{f'; and {more} more' if more > 0 else ''}"
 
 
-def _told(each: Transaction, keys: set[Key | None]) -> str:
+def _told(each: SeenTransaction, keys: set[Key | None]) -> str:
     did = [
         DID[op.does].format(row=f"row {op.key}", value="the first version" if op.value is None else op.value)
         for op in each.ops

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from replication_lab.model.drill.history import Outcome
-from replication_lab.model.isolation.transactions import Key, Transaction, Version, external_reads
+from replication_lab.model.isolation.transactions import Key, SeenTransaction, Version, external_reads
 
 
 class How(StrEnum):
@@ -45,7 +45,7 @@ class Dependencies:
     `final` are the lists at the end, by row.
     """
 
-    history: Sequence[Transaction]
+    history: Sequence[SeenTransaction]
     final: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property

@@ -30,7 +30,7 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
         return self.does == "read"
 
 
-class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+class SeenTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """A transaction of a client on a node: invoked at `began`, answered at `ended`, in seconds of one clock."""
 
     client: int
