@@ -158,8 +158,7 @@ def _prepare_engine() -> None:
     if os.environ.get("DOCKER_HOST") or (not own_engine.answers() and own_engine.elsewhere()):
         return
     own_engine.provide()
-    # With LAB_IMAGES, images come from a registry, without their base.
-    if not os.environ.get("LAB_IMAGES") and base_image.is_first():
+    if base_image.is_first():
         base_image.make()
 
 

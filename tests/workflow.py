@@ -1,4 +1,4 @@
-"""Run the scripts of a composite action of GitHub, and of a GitLab job, as far as that is possible here.
+"""Run the scripts of a composite action or a workflow of GitHub, and of a GitLab job, as far as that is possible here.
 
 A step with `uses:` is not run: it is another project's action. Every expression that occurs must be known, so a new
 kind of expression fails a test instead of being ignored.
@@ -7,7 +7,7 @@ kind of expression fails a test instead of being ignored.
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,15 +60,36 @@ class Action:
                 "measure": {"code": environment["CODE"]},
                 "baseline": {"code": environment["COMPARED_CODE"]},
             }
-        for step in self.steps[-1:] if last else self.steps:
-            values = Values(known, ended)
-            if not values.allow(step.get("if", "")):
-                continue
-            if "uses" in step:
-                ended.used[step["uses"]] = {name: values.filled(str(value)) for name, value in step["with"].items()}
-            else:
-                _script(step, values, workspace, ended, environment)
+        _run(self.steps[-1:] if last else self.steps, Values(known, ended), workspace, environment)
         return ended
+
+
+class Job:
+    """A job of a workflow in a checkout."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        self.found: dict[str, Any] = msgspec.yaml.decode(file.read_bytes())["jobs"][name]
+        self.steps = self.found["steps"]
+
+    def run(self, workspace: Path, known: Mapping[str, str], only: Collection[str] = (), **environment: str) -> Ended:
+        """Run the steps in a folder, all or those of these names; `known` are the values of expressions."""
+        (workspace / "temp").mkdir(exist_ok=True)
+        ended = Ended()
+        steps = [step for step in self.steps if not only or step.get("name") in only]
+        assert len(steps) == len(only) or not only, f"the job has not all of the steps {only}"
+        _run(steps, Values(dict(known), ended), workspace, environment)
+        return ended
+
+
+def _run(steps: Sequence[dict[str, Any]], values: "Values", workspace: Path, environment: dict[str, str]) -> None:
+    for step in steps:
+        if not values.allow(step.get("if", "")):
+            continue
+        if "uses" in step:
+            given = {name: values.filled(str(value)) for name, value in step.get("with", {}).items()}
+            values.ended.used[step["uses"]] = given
+        else:
+            _script(step, values, workspace, values.ended, environment)
 
 
 class Values:

@@ -63,11 +63,17 @@ def run(asked: RunRequest, tell: Tell, world: World | None = None) -> tuple[Path
     _check_cases(experiment, preset, asked.servers)
     drills = {engine: asked_drills.planned(experiment, engine) for engine in asked.servers}
     of_cases = [pair for case in experiment.chosen(preset) for pair in case.toxics.items()]
+    files = [
+        (spec.on(engine), case.state.servers)
+        for engine in asked.servers
+        for case in experiment.chosen(preset)
+        if (spec := experiment.lab_of(case)).engine in ("", engine)
+    ]
     of_drills = drill_set.toxics(each.drill for planned in drills.values() for each in planned)
     world = world or World()
     with exported({name: os.environ.get(name, value) for name, value in preset.compose_env.items()}):
         together = [[lab for labs in part.values() for lab in labs] for part in asked.parts]
-        world.make_ready(together, tell, asked.command, [*of_cases, *of_drills])
+        world.make_ready(together, tell, asked.command, [*of_cases, *of_drills], files)
         journal = Journal(experiment.name)
         started = Run(asked, journal, world, tell, drills)
         return _reported(journal, started.run, lambda: _of_experiment(experiment, journal.folder, journal.record))

@@ -28,6 +28,7 @@ from replication_lab.world.mysql.client import ApplicationClient
 from rich.table import Table
 
 from tests.bench import live, watched, witnessed
+from tests.bench.command import seconds_of
 from tests.bench.figure import BenchFigure, figure
 from tests.cpu_speed import typical_loop_us
 
@@ -64,9 +65,9 @@ def _starting() -> Iterator[BenchFigure]:
     memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
     for _ in range(ROUNDS):
         raw = _timed_raw("semisync", "mariadb", memory["mariadb"])
-        ups.append(files.seconds_of([*LAB, "up", "semisync", "--lab", NAME], catalogue.ROOT))
+        ups.append(seconds_of([*LAB, "up", "semisync", "--lab", NAME], catalogue.ROOT))
         ratios.append(ups[-1] / raw)
-        downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
+        downs.append(seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
         _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
     yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.3)
     yield figure("lab up, everything present", "s", ups, 6)
@@ -81,7 +82,7 @@ def _clusters() -> Iterator[BenchFigure]:
     memory: list[float] = []
     for _ in range(CLUSTERS):
         seconds.append(_timed_raw("galera", "mariadb", memory))
-        ratios.append(files.seconds_of([*LAB, "up", "galera", "--lab", NAME], catalogue.ROOT) / seconds[-1])
+        ratios.append(seconds_of([*LAB, "up", "galera", "--lab", NAME], catalogue.ROOT) / seconds[-1])
         leftovers.remove(NAME)
     yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
     yield figure("lab up galera (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.15)
@@ -93,7 +94,7 @@ def _machines() -> Iterator[BenchFigure]:
     seconds, ratios = [], []
     for _ in range(ROUNDS):
         seconds.append(_timed_raw("drbd", "mariadb", []))
-        ratios.append(files.seconds_of([*LAB, "up", "drbd", "--lab", NAME], catalogue.ROOT) / seconds[-1])
+        ratios.append(seconds_of([*LAB, "up", "drbd", "--lab", NAME], catalogue.ROOT) / seconds[-1])
         leftovers.remove(NAME)
     yield figure("MariaDB on DRBD in two User-mode Linux virtual machines (docker compose up --wait)", "s", seconds, 12)
     yield figure("lab up drbd (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.2)
@@ -111,10 +112,10 @@ def _storage() -> Iterator[BenchFigure]:
             continue
         ups, downs, shares = [], [], []
         for _ in range(ROUNDS):
-            ups.append(files.seconds_of([*LAB, "up", "async", "--lab", NAME, *asked], catalogue.ROOT))
+            ups.append(seconds_of([*LAB, "up", "async", "--lab", NAME, *asked], catalogue.ROOT))
             found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
             shares += [limits.writes_per_second / disk.write_iops for disk in found]
-            downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
+            downs.append(seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 ({backend})", "s", ups, None)
         yield figure(f"lab down async with RAID0 ({backend})", "s", downs, None)
         yield figure(f"writes/s of {LIMITED} / writes/s of a disk without limits ({backend})", "", shares, 1 / 3)
@@ -158,7 +159,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
     """Return the seconds of `docker compose up --wait`; add the memory of each node to `memory`; remove everything."""
     compose = ["docker", "compose", "-p", NAME, "-f", str(catalogue.compose_file(topology))]
     try:
-        seconds = files.seconds_of(
+        seconds = seconds_of(
             ["env", f"ENGINE={engine}", f"LAB_OWNER={owners.owner()}", *compose, "up", "--wait"], catalogue.ROOT
         )
         lab = project.find(NAME)
@@ -173,9 +174,7 @@ def _against_sandbox() -> Iterator[BenchFigure]:
     ratios = []
     for _ in range(ROUNDS):
         ours = _timed_raw("fanout", "mysql-5.5", [])
-        peer = files.seconds_of(
-            ["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT
-        )
+        peer = seconds_of(["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT)
         ratios.append(ours / peer)
     yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
 

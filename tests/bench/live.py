@@ -19,6 +19,7 @@ from replication_lab.world import catalogue, clock, files, host
 from replication_lab.world.docker import leftovers
 from replication_lab.world.docker.lab import Lab
 
+from tests.bench.command import seconds_of
 from tests.bench.figure import BenchFigure, figure
 
 ROUNDS, SECONDS, SETTLE_SECONDS = 5, 20, 3
@@ -59,7 +60,7 @@ def _with(lab: Lab) -> tuple[float, float]:
         headers = catalogue.RUNS / f"{lab.name}.curl"
         files.write_whole(headers, HEADERS.format(page=page, token=token, session=secrets.token_urlsafe(24)).encode())
         try:
-            files.seconds_of([*CURL, str(headers), "-X", "POST", f"{page}/session"], catalogue.ROOT)
+            seconds_of([*CURL, str(headers), "-X", "POST", f"{page}/session"], catalogue.ROOT)
             reading = threading.Thread(target=_read, args=(page, headers))
             reading.start()
             found = _measured(session.tally)
@@ -73,7 +74,7 @@ def _read(page: str, headers: Path) -> None:
     """Read the stream as long as the measurement takes; curl then ends with an error."""
     seconds = str(SETTLE_SECONDS + SECONDS)
     with suppress(LabError):
-        files.seconds_of([*CURL, str(headers), "-N", "--max-time", seconds, f"{page}/events"], catalogue.ROOT)
+        seconds_of([*CURL, str(headers), "-N", "--max-time", seconds, f"{page}/events"], catalogue.ROOT)
 
 
 def _measured(tally: LoadTally) -> tuple[float, float]:

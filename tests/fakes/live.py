@@ -40,7 +40,7 @@ SILENT = ("cut", "black-hole", "one-way", "reset")
 
 
 class FakeLive:
-    """The methods of `Viewed`. `tick` makes the next second."""
+    """The methods of ViewSession that a page's server calls. `tick` makes the next second."""
 
     def __init__(self, seed: int = 1):
         self.dice, self.lock = Random(seed), threading.Lock()

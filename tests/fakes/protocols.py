@@ -14,6 +14,7 @@ from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic, ToxicBody
+from replication_lab.model.question.server_options import ServerOptions
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner.rounds import World
@@ -192,6 +193,7 @@ class LikeWorld(Protocol[LabT]):
         tell: Tell,
         command: str,
         toxics: Iterable[tuple[str, Toxic]] = ...,
+        files: Iterable[tuple[LabSpec, ServerOptions]] = ...,
         /,
     ) -> None: ...
     def lab(self, spec: LabSpec, /) -> AbstractContextManager[LabT]: ...

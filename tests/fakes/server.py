@@ -60,6 +60,7 @@ class FakeServer:
             f"SHOW GLOBAL STATUS LIKE '{says.semisync_source}": self._semisync_status,
             f"SHOW GLOBAL VARIABLES LIKE '{says.semisync_source}": self._semisync_variables,
             "SHOW GLOBAL STATUS LIKE 'wsrep": self._galera,
+            says.followers: self._followers,
             "SELECT SUM(DATA_LENGTH)": lambda: [{"bytes": 0}],
             "SHOW TABLES FROM lab LIKE": list,
             "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
@@ -101,7 +102,9 @@ class FakeServer:
         return FakeLedgerClient(self.lab, self.name)
 
     def version(self) -> str:
-        return f"{self.lab.engine}-fake"
+        known = catalogue.engines()[self.lab.engine]
+        family = "MariaDB-" if self.dialect.family == "mariadb" else ""
+        return f"{known.version}{'.0' * (2 - known.version.count('.'))}-{family}fake"
 
     def settings(self, *names: str) -> dict[str, str]:
         known = self.globals_ | {f"{PROVIDER}options": self._provider_options()}
@@ -251,7 +254,14 @@ class FakeServer:
     def _semisync_variables(self) -> Rows:
         state = self.semisync
         choice = {"wait_point": state.wait_point} if state.wait_point else {}
-        return self._named(enabled="ON" if state.enabled else "OFF", timeout=state.timeout_ms, **choice)
+        count = self.dialect.semisync_count
+        waits_for = [{"Variable_name": count, "Value": self.globals_.get(count, "1")}] if count else []
+        return [*self._named(enabled="ON" if state.enabled else "OFF", timeout=state.timeout_ms, **choice), *waits_for]
+
+    def _followers(self) -> Rows:
+        """Return the replicas that are connected; each of the fake world's follows the same source."""
+        others = [self.lab.node(node.name).server() for node in self.lab.topology.replicas]
+        return [{"Server_id": number} for number, each in enumerate(others, 2) if each.dials and each.runs]
 
     def _named(self, **values: str | int) -> Rows:
         prefix = self.dialect.semisync_source

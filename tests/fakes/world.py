@@ -17,6 +17,7 @@ from replication_lab.model.drill.evidence import Evidence, Looked, View
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.question.server_options import ServerOptions
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses
 from replication_lab.world import catalogue
@@ -108,6 +109,7 @@ class FakeWorld:
         tell: Callable[[str], None],
         command: str,
         toxics: Iterable[tuple[str, Toxic]] = (),
+        files: Iterable[tuple[LabSpec, ServerOptions]] = (),
     ) -> None:
         for spec in [spec for part in together for spec in part]:
             catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)

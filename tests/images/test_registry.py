@@ -122,6 +122,45 @@ def test_with_digests_only_the_published_image_is_pulled(client, pushed, name, m
     assert images.published(images.PREFIX + name) != [f"{pushed}/{name}@{digests.read_text().partition('@')[2]}"]
 
 
+@pytest.fixture
+def released(client, address, name, monkeypatch, tmp_path):
+    """Publish the image as a release does, and remove it from this machine; gives the file of digests."""
+    images.ensure([name])
+    file = tmp_path / "released.digests"
+    file.write_text(registry.publish(client.images.get(images.PREFIX + name), name, f"{address}/team/lab"))
+    forget(client, name)
+    monkeypatch.setattr(registry.base_image, "RELEASED", file)
+    monkeypatch.delenv(registry.VARIABLE, raising=False)
+    return file
+
+
+def test_a_release_pulls_its_own_images_by_their_digests(client, released, name, monkeypatch):
+    """Nothing is set, and nothing is built."""
+    monkeypatch.setattr(images, "_bake", lambda names: pytest.fail(f"{names} was built"))
+    images.ensure([name])
+
+    assert images.is_current(name)
+    assert images.published(images.PREFIX + name)[0].partition("@")[2] == released.read_text().partition("@")[2]
+
+
+@pytest.mark.parametrize("lost", ["registry", "image", "recipe", "release"])
+def test_a_release_builds_what_it_cannot_pull(client, released, name, monkeypatch, capfd, lost):
+    """Its registry does not answer or lacks the image, the recipe has changed since, or you want none of its images."""
+    text = released.read_text()
+    if lost == "registry":
+        released.write_text(text.replace(text.partition("/")[0], "127.0.0.1:9"))
+    elif lost == "image":
+        released.write_text(f"{text.partition('@')[0]}@sha256:{'0' * 64}")
+    elif lost == "recipe":
+        change(name)
+    else:
+        monkeypatch.setenv(registry.VARIABLE, registry.NONE)
+    images.ensure([name])
+
+    assert images.is_current(name) and images.published(images.PREFIX + name) == []
+    assert (f"building {name} here" in capfd.readouterr().err) == (lost != "release")
+
+
 def test_a_registry_that_does_not_answer_costs_a_line_and_a_build(client, name, monkeypatch, capfd):
     """The image is built here."""
     monkeypatch.setenv(registry.VARIABLE, "127.0.0.1:9/nothing")

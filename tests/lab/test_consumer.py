@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from replication_lab.world import catalogue
+from replication_lab.world.docker import images
 
 from tests.lab.conftest import things_of
 from tests.lab.outside import built_wheel
@@ -42,6 +43,15 @@ def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
 
 
+@pytest.fixture(autouse=True)
+def images_here(monkeypatch):
+    """Let the project's containers run an image of the lab, without Ryuk: no registry answers everywhere."""
+    images.ensure(["mysql-8.0"])
+    monkeypatch.setenv("SHOP_MYSQL", "replication-lab/mysql-8.0")
+    monkeypatch.setenv("SHOP_READY", r".*: ready for connections.*port: 3306.*")
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+
+
 @pytest.fixture
 def project(tmp_path):
     """Return a copy of the project, outside the checkout."""
@@ -68,6 +78,11 @@ def test_another_project_tests_its_application_on_a_lab(tests, project):
 
     assert "3 passed" in said
     assert not (project / "runs").exists(), "only runs are written"
+
+
+def test_another_project_tests_its_application_at_a_container_of_testcontainers(tests):
+    """Across links of the installed package: far away, cut, and slow by the fixture."""
+    assert "3 passed" in tests("tests/test_containers.py", "-q")
 
 
 def test_files_of_the_project_are_found_by_every_command(python, project):

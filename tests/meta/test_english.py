@@ -174,6 +174,7 @@ def test_every_text_of_an_option_is_shown():
     texts = {words: set(found.get("options", {})) for words, found in cli.COMMANDS.items()}
 
     assert {words: found - known[words] for words, found in texts.items() if not found <= known[words]} == {}
+    assert cli.SHARED.keys() - set.union(*known.values()) == set()
 
 
 def help_of(words: str) -> str:

@@ -89,7 +89,7 @@ IN_A_QUESTION = [
     ("--cnf missing.cnf", "missing.cnf cannot be read: No such file", "a file"),
     ("--cnf .", ". cannot be read: Is a directory", "a file"),
     ("--cnf binary.sql", "binary.sql is not text: byte 0 is not UTF-8", "a text in UTF-8"),
-    ("--cnf client.cnf", "client.cnf line 1: '[client]' is not for the server", "[mysqld]"),
+    ("--cnf client.cnf", "client.cnf has no option; it has [client]", "[mysqld]"),
     ("--cnf port.cnf", "port.cnf line 2: port cannot be set", "other options"),
     ("--cnf empty.cnf", "empty.cnf has no option", "[mysqld]"),
     ("--cnf no-group.cnf", "no-group.cnf line 1: 'sync_binlog = 1' is in no group", "a line [mysqld] before it"),

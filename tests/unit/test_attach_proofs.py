@@ -21,11 +21,11 @@ class Shop:
     """An attached project with one link from its application to its server; `log` is that of the link's Toxiproxy."""
 
     attached_link = AttachedLab.attached_link
-    crossed_by, _accepted, leads_through = AttachedLab.crossed_by, AttachedLab._accepted, AttachedLab.leads_through
+    crossed_by, leads_through = AttachedLab.crossed_by, AttachedLab.leads_through
 
     def __init__(self, log="", resolved=(PROXY,), links=("shop-lab-app-db-1:db",)):
         link = SimpleNamespace(name=LINK, consumer="app", server="db", service="lab-app-db")
-        self.attached = SimpleNamespace(links=[link])
+        self.attached = SimpleNamespace(links=[link], again="./lab attach --link app:db:3306")
         self.topology = SimpleNamespace(link=lambda _: link)
         self.all_containers = LabContainers("shop", lambda _: {"app": [container(APP, *links)]})
         self._resolved = list(resolved)
@@ -37,7 +37,7 @@ class Shop:
 
 
 def accepted(address):
-    return f'{{"message":"Accepted client","client":"{address}:40001"}}\n'
+    return f'{{"message":"Accepted client","name":"app-db","client":"{address}:40001"}}\n'
 
 
 @pytest.fixture

@@ -176,3 +176,10 @@ def test_the_files_of_a_project_are_found_in_a_path_with_a_comma(tmp_path):
 
     assert compose_project.split_files(",".join(files)) == files
     assert compose_project.split_files("/gone.yaml") == ["/gone.yaml"] and compose_project.split_files("") == []
+
+
+def test_the_command_that_attaches_a_project_again_names_its_files_and_links():
+    """As it is typed in any folder."""
+    typed = "./lab attach --project-name shop --file /shop/docker-compose.yml --link app:db:3306"
+
+    assert attachment().again == typed

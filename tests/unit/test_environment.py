@@ -77,15 +77,33 @@ def test_an_engine_elsewhere_is_left_alone(engine, monkeypatch):
     assert not engine.done
 
 
-def test_the_base_is_made_only_for_the_first_images_that_are_built_here(engine, monkeypatch):
-    """It is not needed where there are images, or where they come from a registry."""
+def test_the_base_is_made_only_for_the_first_images(engine):
+    """It is not needed where there are images."""
     engine.is_first = False
     environment._prepare_engine()
-    engine.is_first = True
-    monkeypatch.setenv("LAB_IMAGES", "registry.example/lab")
-    environment._prepare_engine()
 
-    assert engine.done == ["engine", "engine"]
+    assert engine.done == ["engine"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "released", "built"),
+    [
+        ("", False, True),
+        ("none", False, True),
+        ("registry.example/lab", False, False),
+        ("", True, False),
+        ("none", True, True),
+    ],
+)
+def test_a_registry_has_images_without_their_base(monkeypatch, tmp_path, variable, released, built):
+    """Yours, or that of the release; with none the images are built here."""
+    monkeypatch.setattr(base_image, "RELEASED", tmp_path / "released.digests")
+    if released:
+        base_image.RELEASED.touch()
+    monkeypatch.setenv("LAB_IMAGES", variable)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=""))
+
+    assert base_image.is_first() == built
 
 
 def test_an_engine_that_cannot_be_had_ends_the_other_part(engine, monkeypatch, refused):

@@ -17,7 +17,6 @@ ROUNDS = {"three_digits", "number", "_number", "ratio", "_seconds", "without_ser
 CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
-    "cli/output.py": {"lag[0]", "lag[1]", "lag[2]"},
     "experiments/_far.py": {"milliseconds", "self.ms"},
     "faults/link_proof.py": {"toxic.rate_kbps"},
     "faults/cpu_limit.py": {"had", "self._quota_us", "quota"},

@@ -250,7 +250,7 @@ def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(mon
     assert "at least 1520 MiB, for 2 virtual machines" == error.expected
     assert "./lab status, then stop another lab" == error.next_step
     monkeypatch.setenv("LAB_MEMORY", "300")
-    memory.check([(catalogue.topology("drbd"), {})])
+    memory.check([(catalogue.topology("drbd"), "", {})])
 
 
 @pytest.mark.parametrize("asked", ["2G", "-1", "0", "six"])

@@ -18,7 +18,7 @@ def with_mib(monkeypatch):
 
 def test_every_server_of_every_lab_counts(with_mib, refused):
     """Two labs of two servers each."""
-    labs = [(catalogue.topology("semisync"), {})] * 2
+    labs = [(catalogue.topology("semisync"), "", {})] * 2
     with_mib(400)
     memory.check(labs)
     with_mib(399)
@@ -32,7 +32,7 @@ def test_virtual_machines_count_with_their_memory(with_mib, refused):
     """Those of a topology, and a node whose disks are joined in one."""
     with_mib(2000)
     in_machine = {"replica": Storage(level="raid1", backend="vm")}
-    labs = [(catalogue.topology("drbd"), {}), (catalogue.topology("async"), in_machine)]
+    labs = [(catalogue.topology("drbd"), "", {}), (catalogue.topology("async"), "", in_machine)]
 
     assert "2380 MiB, for 1 server and 3 virtual machines in labs" in refused(memory.check, labs).expected
 

@@ -1,6 +1,7 @@
 """Is a loss of packets made by the kernel's rules, proved by their counters, and never by anything else?"""
 
 from math import comb
+from subprocess import run
 from types import SimpleNamespace
 
 import pytest
@@ -29,7 +30,7 @@ from tests.fakes.link import FakeLink, FakeRoundTrip
 
 UP, DOWN = parse_condition("loss=2%").toxic().of_packets[::-1]
 ASKED = catalogue.toxic("40ms+loss=2%")
-# What `read_script` prints where both directions are lost.
+# What `show` prints where both directions are lost.
 CHANCE = "-m statistic --mode random --probability 0.02000000002"
 KERNEL = f"""*raw
 :LAB-IN-21002 - [0:0]
@@ -156,13 +157,23 @@ def test_a_rule_whose_chance_was_changed_is_read_as_it_is():
     assert parsed(changed)["LAB-IN-21002"].body.attributes == {"percent": 0}
 
 
+def ran(script, fails=""):
+    """Return what a script calls of the kernel's programs, and what it says; a call with `fails` in it fails."""
+    program = f'{{ echo "${{FUNCNAME[0]}} $*"; [[ -z "{fails}" || "$*" != *"{fails}"* ]]; }}'
+    fakes = f'ip() {program}\niptables() {{ [[ "$*" != *"-w -t raw -D"* ]] || return 1; iptables_ "$@"; }}'
+    done = run(["bash", "-c", f"{fakes}\niptables_() {program}\n{script}"], capture_output=True, text=True, check=False)
+    return done.stdout.replace("iptables_ -w ", ""), done.stderr
+
+
 def test_a_rule_covers_all_ports_and_says_what_a_step_lacks():
     """Four ports of a cluster's link in one rule; each step of it names the kernel's feature."""
     script = put_script(UP, Ports(into=(41267, 41268)))
+    calls, _ = ran(script)
 
-    assert "-p tcp -m multiport --dports 41267,41268 -j LAB-IN-41267" in script and "--probability 0.020000" in script
-    assert "lacks 'xt_statistic (CONFIG_NETFILTER_XT_MATCH_STATISTIC)'" in script
-    assert "LAB-OUT" not in script and "--mark 0x4c00a133 -j DROP" in put_script(DOWN, Ports(out=(41267,)))
+    assert "-p tcp -m multiport --dports 41267,41268 -j LAB-IN-41267\n" in calls
+    assert "--probability 0.020000 -j DROP\n" in calls and "LAB-OUT" not in calls
+    assert "xt_statistic (CONFIG_NETFILTER_XT_MATCH_STATISTIC)" in ran(script, fails="--probability")[1]
+    assert "-t raw -A LAB-MARKED -m mark --mark 0x4c00a133 -j DROP\n" in ran(put_script(DOWN, Ports(out=(41267,))))[0]
 
 
 @pytest.mark.parametrize(

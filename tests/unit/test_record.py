@@ -93,7 +93,7 @@ def test_the_schema_of_another_version_is_refused(schema, which):
         line = lines(run())[0].replace(b'"schema":7', b'"schema":%d' % schema).replace(b'"preset"', other)
         with pytest.raises(LabError, match=f"schema {schema}, that of {which} version") as told:
             Record.parse([line])
-        assert "or measure again by ./lab run" in told.value.next_step
+        assert "or measure again: ./lab list experiments" in told.value.next_step
 
 
 WHOLE = lines(run(), measurement("none", 1), measurement("none", 2), End(why="decided"))

@@ -179,7 +179,7 @@ def test_the_record_of_older_drills_is_refused_by_its_name(book, refused):
     (book.folder / journal.RECORD).rename(book.folder / "drill.jsonl")
     error = refused(running.judge, book.folder)
 
-    assert "drill.jsonl of an older version" in error.found and "./lab drill" in error.next_step
+    assert "drill.jsonl of an older version" in error.found and "./lab list drills" in error.next_step
     assert journal.names() == []
 
 

@@ -149,7 +149,7 @@ def test_every_kind_names_an_experiment_that_there_is(kind):
 def test_a_topology_in_machines_takes_no_storage_and_counts_its_machines(refused, monkeypatch):
     """The kind says so, whatever the topology is called; the machines' memory is asked for."""
     asked = []
-    monkeypatch.setattr(up.memory, "check", lambda labs: asked.extend(topology.name for topology, _ in labs))
+    monkeypatch.setattr(up.memory, "check", lambda labs: asked.extend(topology.name for topology, *_ in labs))
     monkeypatch.setattr(vm, "launcher", lambda: SimpleNamespace(name="uml"))
 
     assert [up.launcher_of(catalogue.topology(name)) for name in ("drbd", "async")] == ["uml", ""]

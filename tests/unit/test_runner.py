@@ -168,7 +168,7 @@ def test_engines_follow_one_another_in_one_record(ran):
 
     assert world.came_up == world.taken_down == ["mariadb", "mysql-5.5"]
     assert [claim.engine for claim in summary.claims] == ["mariadb", "mysql-5.5"]
-    assert record.lab("mysql-5.5").version == "mysql-5.5-fake"
+    assert record.lab("mysql-5.5").version == "5.5.34-fake"
 
 
 def test_what_the_lab_ran_with_is_recorded(ran):

@@ -24,6 +24,8 @@ from replication_lab.world.mysql.features import features_of
 from tests.fakes.docker_engine import Holding, Thing
 
 MARIADB = b"mariadbd  Ver 11.8.9-MariaDB-0+deb13u1 from Debian for debian-linux-gnu on x86_64 (-- Please help)\n"
+# Of a topology: the overlay's first lines name it.
+FILE = catalogue.compose_file("async")
 MYSQL = b"/usr/sbin/mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)\n"
 
 
@@ -327,15 +329,15 @@ def test_each_node_needs_what_the_topology_needs(refused):
 
 def test_equal_servers_need_no_further_compose_file():
     """The topology's own file says it all."""
-    assert mixed.overlay(catalogue.topology("async"), "mysql-8.0") == ""
-    assert mixed.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0") == ""
+    assert mixed.overlay(catalogue.topology("async"), "mysql-8.0", FILE) == ""
+    assert mixed.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0", FILE) == ""
 
 
 def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
     """Image, settings, and how a replica connects; four capabilities for an image of others only."""
     machine()
     text = "source=mysql-8.0 replica=vendor.example/ours:1"
-    file = msgspec.yaml.decode(mixed.overlay(catalogue.topology("async"), text))
+    file = msgspec.yaml.decode(mixed.overlay(catalogue.topology("async"), text, FILE))
     source, replica = file["services"]["source"], file["services"]["replica"]
 
     assert source["image"] == "replication-lab/mysql-8.0" and "cap_add" not in source

@@ -119,7 +119,7 @@ def overlay_of(backend, launcher=""):
         "near": Storage(level="raid0", disk="sata-7200", disks=3, backend=backend, launcher=launcher),
         "far": Storage(level="single", backend=backend, launcher=launcher),
     }
-    return yaml.load(storage_overlay.overlay("lab-x", "fanout", storages), Loader)
+    return yaml.load(storage_overlay.overlay("lab-x", catalogue.compose_file("fanout"), storages), Loader)
 
 
 @pytest.mark.parametrize("backend", ["btrfs", "vm"])

@@ -3,7 +3,8 @@
 import pytest
 from replication_lab.experiments.question import variables as settings
 from replication_lab.lab import start_options
-from replication_lab.model.lab.option_file import Option, refuse_reserved, unknown_in
+from replication_lab.model.lab.reserved_options import refuse_reserved
+from replication_lab.model.lab.server_log import unknown_in
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.variables import TITLES, pairs, why_unknown
@@ -109,7 +110,7 @@ def test_an_option_that_a_server_does_not_start_with_is_explained_too(fake_world
     """By the server's own error, and what is known of the variable."""
     lab = FakeLab(fake_world(), catalogue.topology("async"), "mariadb")
     lab.died["source"] = "[ERROR] mariadbd: unknown variable 'innodb-redo-log-capacity=100M'\n[ERROR] Aborting"
-    found = refused(start_options._are_up, lab, ["source"]).found
+    found = refused(start_options._are_up, lab, ["source"], {}).found
 
     assert "innodb_redo_log_capacity, which only MySQL has; MariaDB's is innodb_log_file_size" in found
 
@@ -121,7 +122,7 @@ def test_variables_are_found_in_each_form_of_the_error():
 
 def test_an_option_that_cannot_be_set_says_what_can(refused):
     """The form that works in its place."""
-    error = refused(refuse_reserved, Option("wsrep_provider_options", "gcs.fc_limit=16"))
+    error = refused(refuse_reserved, "wsrep_provider_options")
 
     assert "wsrep_provider_gcs_fc_limit=16" in error.expected
-    assert refused(refuse_reserved, Option("server_id", "3")).expected == "other options"
+    assert refused(refuse_reserved, "server_id").expected == "other options"

@@ -203,7 +203,7 @@ def test_health_checks_and_readings_from_another_terminal_are_expected(commands_
         'env MYSQL_PWD= guest --terminal bash -c . /etc/lab/environment && exec "$@" bash mariadb -uroot lab',
         f"bash -c {netem.STEPS}\nshow",
         f"guest bash -c {netem.STEPS}\nshow",
-        f"bash -c {packet_loss.read_script()}",
+        f"bash -c {packet_loss.READ}",
     ],
 )
 def test_commands_of_the_lab_from_another_process_are_expected(commands_told, command):
@@ -213,7 +213,13 @@ def test_commands_of_the_lab_from_another_process_are_expected(commands_told, co
 
 @pytest.mark.parametrize(
     "command",
-    ["mariadb -uroot -e STOP SLAVE", f"bash -c {netem.STEPS}\ndrop 1", f"x /bin/sh -c {CHECK}", "ls /var/lib/mysql"],
+    [
+        "mariadb -uroot -e STOP SLAVE",
+        f"bash -c {netem.STEPS}\ndrop 1",
+        f"bash -c {packet_loss.STEPS}\ndrop_in 1",
+        f"x /bin/sh -c {CHECK}",
+        "ls /var/lib/mysql",
+    ],
 )
 def test_other_commands_are_told_also_if_they_resemble_those(commands_told, command):
     """`lab exec` runs any command, and what it does is not known."""
@@ -293,7 +299,8 @@ def observed():
         link = SimpleNamespace(
             name="a-b", toxiproxy=proxy, ends=SimpleNamespace(proxy=SimpleNamespace(name="toxiproxy"))
         )
-        lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link)
+        lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link, refresh=lambda: None)
+        lab.another = lambda: lab
         zero = clock.timer()
         opened.append(LinkWitness(lab))
         meanwhile(proxy)

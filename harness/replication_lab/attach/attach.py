@@ -40,7 +40,7 @@ def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab,
         override.start(attached)
         lab = project.find(attached.compose.project)
         if not isinstance(lab, AttachedLab):
-            raise LabError(f"{lab.name} is not attached", "an attached project", "./lab attach")
+            raise LabError(f"{lab.name} is not attached", "an attached project", attached.again)
         _wait_until_healthy(lab)
         as_before.wait(attached, attachments.accounts(lab.name), tell, is_over=False)
         proofs = prove(lab, condition, tell)
@@ -86,7 +86,7 @@ def prove(lab: AttachedLab, condition: str, tell: Tell) -> list[Proof]:
         tell(f"  {said}: {proof.what}: {proof.found}")
     for proof in found:
         if not proof.ok and not is_unseen(proof):
-            raise LabError(f"{proof.what}: {proof.found}", "a link that works", "./lab attach")
+            raise LabError(f"{proof.what}: {proof.found}", "a link that works", lab.attached.again)
     return found
 
 

@@ -252,7 +252,7 @@ def _check_log_names(node: str, server: Server, container: Container) -> None:
                 f"{node} names its logs after its container ({what}: {name}), and would not find them in a recreated "
                 "container: it would stop replicating",
                 "names that stay, such as relay-log = relay in its my.cnf, or a hostname in the Compose file",
-                f"set that for {node}, let it replicate from the beginning, then ./lab attach",
+                f"set that for {node}, let it replicate from the beginning, then repeat this command",
             )
 
 

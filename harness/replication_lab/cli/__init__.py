@@ -12,6 +12,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ click.UsageError.exit_code = FAILED
 
 # The texts of the command line, by the headings of `lab --help` and the words of a command.
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
+# The texts of options that several commands share, by the options' names.
+SHARED = TEXTS.pop("shared")
 COMMANDS = {words: found for commands in TEXTS.values() for words, found in commands.items()}
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
@@ -46,7 +49,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
 
     def decorated(act: Callable[..., Any]) -> click.Command:
         made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
-        texts = COMMANDS[words].get("options", {})
+        texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
             option.help = option.help or texts.get(max(option.opts, key=len))
         if group:
@@ -164,7 +167,7 @@ def _status(command: click.Command, name: str) -> Any:
     except click.ClickException as error:
         error.show()
     except LabError as error:
-        _complain(error)
+        _complain(_of_the_same_lab(error))
     except (KeyboardInterrupt, click.Abort) as stop:
         return _say_stopped(stop)
     except Exception as error:
@@ -178,6 +181,17 @@ def _status(command: click.Command, name: str) -> Any:
     return FAILED
 
 
+def _of_the_same_lab(error: LabError) -> LabError:
+    """Return the error with the lab in its next step that this command named."""
+    named = [value for option, value in pairwise(sys.argv) if option == "--lab"]
+    named += [word.removeprefix("--lab=") for word in sys.argv if word.startswith("--lab=")]
+    if named and error.next_step:
+        from replication_lab.cli import next_step
+
+        error.next_step = next_step.with_lab(error.next_step, named[-1], cli)
+    return error
+
+
 def _refuse_deleted_folder() -> None:
     try:
         os.getcwd()
@@ -188,7 +202,11 @@ def _refuse_deleted_folder() -> None:
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
-        return _without(extra)
+        return LabError(
+            f"this needs the extra [{extra}], which is not installed",
+            "the packages of this extra in the lab's environment",
+            f"pip install 'replication-lab[{extra}]'",
+        )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         from replication_lab.world import files
 
@@ -230,14 +248,6 @@ def _missing_extra(error: Exception) -> str:
     """Return the extra that has the missing module; an empty string for any other error."""
     missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     return EXTRAS.get(missing.partition(".")[0], "")
-
-
-def _without(extra: str) -> LabError:
-    return LabError(
-        f"this needs the extra [{extra}], which is not installed",
-        "the packages of this extra in the lab's environment",
-        f"pip install 'replication-lab[{extra}]'",
-    )
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:

@@ -33,6 +33,8 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
 @of_engine
 @of_image
+@click.option("--replicas", type=int, metavar="N")
+@click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
@@ -46,6 +48,8 @@ def up(
     topology: str,
     engine: tuple[str, ...],
     image: tuple[str, ...],
+    replicas: int | None,
+    relays: int | None,
     name: str | None,
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
@@ -53,6 +57,7 @@ def up(
     json_: bool,
     **others: Any,
 ) -> None:
+    topology = catalogue.resized(topology, replicas, relays)
     source = click.get_current_context().get_parameter_source
     settings, cnf = pairs("--set", others.pop("settings")), cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]

@@ -1,6 +1,7 @@
 """The commands' output for people: trees and tables of the views."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,18 +23,19 @@ from replication_lab.world.docker.lab import Lab
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
 
-CONNECT = """
-{name} is up.
-  connect   {addresses}
-            user {user}, password {password}; as variables: eval "$(./lab env --lab {name})"
-            as root: ./lab sql {node}
-{service}  inspect   ./lab status
-  query     ./lab sql {node} -e "SELECT VERSION()"
-{links}  measure   ./lab {measure}
-  stop      ./lab down --lab {name}
-"""
-SERVICE = "  service   ./lab status; to move it: {}\n"
-BREAK = "  inject    ./lab toxic {link} wan-200ms      to undo: ./lab toxic {link} {toxic}\n"
+
+def _say(out: Console, what: str, **known: object) -> None:
+    """Print what a macro of output.j2 says; brackets in a value are text, only the template's own are colours."""
+    out.print(getattr(_sentences(), what)(**known).removesuffix("\n"))
+
+
+@cache
+def _sentences() -> Any:
+    from replication_lab.report import templates  # only here: most commands say nothing of it, and would wait for it
+
+    found = templates.environment("cli")
+    found.finalize = lambda value: plain(str(value))
+    return found.get_template("output.j2").module
 
 
 def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
@@ -46,34 +48,25 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     kind = replication.of(lab)
     node = kind.written_at()
     user, password = lab.application(node)
-    text = CONNECT.format(
-        name=lab.name,
+    link = next((each.name for each in lab.topology.links), "")
+    _say(
+        out,
+        "connect",
+        lab=lab.name,
         addresses=addresses,
         user=user,
         password=password,
         node=node,
+        service=kind.moves_service,
+        link=link,
+        toxic=toxics.get(link, "none"),
         measure=_measure(lab.topology),
-        service=SERVICE.format(kind.moves_service) if kind.moves_service else "",
-        links="".join(
-            BREAK.format(link=each.name, toxic=toxics.get(each.name, "none")) for each in lab.topology.links[:1]
-        ),
     )
-    out.print(text.strip(), markup=False)
-
-
-ATTACHED = """
-{name} is attached.
-  inspect   ./lab status --lab {name}
-  inject    ./lab toxic {link} wan-200ms --lab {name}      to undo: ./lab toxic {link} none --lab {name}
-{drill}  connect   eval "$(./lab env --lab {name})"
-  restore   ./lab detach --lab {name}
-"""
 
 
 def how_to_use_attached(out: Console, lab: Lab, drills: bool) -> None:
     """Print what can be done with an attached project; `drills` tells whether they are possible."""
-    drill = f"  drill     ./lab drill --lab {lab.name}\n" if drills else ""
-    out.print(ATTACHED.format(name=lab.name, link=lab.topology.links[0].name, drill=drill).strip(), markup=False)
+    _say(out, "attached", lab=lab.name, link=lab.topology.links[0].name, drills=drills)
 
 
 def _measure(topology: Topology) -> str:
@@ -110,41 +103,15 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
 
 def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
     """Print the bottleneck and the reason, then what the usual tools would have shown."""
-    out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck (sampled for {sample.seconds:.0f} s)")
-    out.print(f"  {found.because}", markup=False)
-    for line in found.evidence:
-        out.print(f"  {line}", markup=False)
+    _say(out, "diagnosis", found=found, seconds=sample.seconds)
 
 
 def promoted(out: Console, done: TakenOver) -> None:
-    if done.fenced:
-        out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
-        out.print(f"  fence: {done.fenced}", markup=False)
-    else:
-        out.print(f"{done.source} accepts writes{f' after {done.seconds:.1f} s' if done.seconds is not None else ''}")
-    if done.repointed:
-        out.print(f"  repointed: {', '.join(done.repointed)}")
-    if done.lacks:
-        out.print(f"  lost: {done.lost} transaction{'s' if done.lost != 1 else ''}: {done.lacks}", markup=False)
-    for name, errant in done.ahead.items():
-        out.print(f"  {name} was not repointed: it has {errant}, which {done.source} lacks")
-        out.print(f"    to discard them: ./lab rejoin {name} --discard-errant")
-    for name, why in done.left.items():
-        out.print(f"  {name} was not repointed: {why}", markup=False)
-        out.print(f"    once it is repaired: ./lab rejoin {name}")
-    if done.replaced:
-        out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
+    _say(out, "promoted", done=done)
 
 
 def rejoined(out: Console, done: TakenBack) -> None:
-    if done.state:
-        out.print(f"{done.node}: {done.state}", markup=False)
-    elif done.seconds is not None:
-        out.print(f"{done.node} is online and in sync after {done.seconds:.1f} s")
-    else:
-        out.print(f"{done.node} replicates from {done.source}")
-    if done.discarded:
-        out.print(f"  discarded: {done.discarded}")
+    _say(out, "rejoined", done=done)
 
 
 def migrated(out: Console, done: "Migrated") -> None:
@@ -153,13 +120,7 @@ def migrated(out: Console, done: "Migrated") -> None:
     for step, seconds in done.seconds.items():
         table.add_row(step, f"{seconds:.1f}")
     out.print(table)
-    lag = [
-        f"{'unknown' if each is None else each}" for each in (done.lag_before_s, done.lag_at_start_s, done.lag_after_s)
-    ]
-    out.print(
-        f"{done.node}: {done.before} -> {done.after}; lag {lag[0]} s before, {lag[1]} s at the start, {lag[2]} s now; "
-        f"{done.tables} tables equal the source's"
-    )
+    _say(out, "migrated", done=done)
 
 
 def labs(out: Console, found: Sequence[LabView]) -> None:
@@ -250,11 +211,7 @@ def engines(out: Console, known: Iterable[EngineView]) -> None:
     for each in known:
         for feature, why in each.lacks.items():
             reasons.setdefault((feature, why), []).append(each.name)
-    for (feature, why), names in reasons.items():
-        out.print(f"no {feature} in {', '.join(names)}: {why}", markup=False)
-    out.print(
-        f"\nAny other version: --engine {', '.join(f'{name}:TAG' for name in VENDORS)}. Any image: --image IMAGE."
-    )
+    _say(out, "engines", lacking=reasons, vendors=VENDORS)
 
 
 def _tested(engine: EngineView) -> str:

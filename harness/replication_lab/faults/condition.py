@@ -58,8 +58,10 @@ class LinkCondition(OnLinks):
     """Links with another condition, or with a `toxic` in addition; recovery restores what they had when this was made.
 
     With `calibrate` it is corrected until the links are as requested. Meanwhile they have no toxic for a moment, so no
-    client may use them yet.
+    client may use them yet. With `in_use` they may be slower than requested: others use them, or the machine is busy.
     """
+
+    in_use = False
 
     def __init__(
         self, lab: Lab, links: Sequence[str], condition: str | Toxic = NONE, toxic: str = "", calibrate: bool = False
@@ -109,7 +111,8 @@ class LinkCondition(OnLinks):
         """Prove that a link has the toxics of the condition, and behaves as they ask."""
         if not self.asked.silences and not self.asked.resets:
             self._renew_ended(name)
-        return prove_link(self.probes[name], self.asked, beside_ms=self.before_ms[name] if self.added else None)
+        beside_ms = self.before_ms[name] if self.added else None
+        return prove_link(self.probes[name], self.asked, beside_ms=beside_ms, in_use=self.in_use)
 
     def _renew_ended(self, name: str) -> None:
         """Make a new connection if a condition before this one, or the death of the far end, ended the old one."""

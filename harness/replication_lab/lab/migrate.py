@@ -203,7 +203,7 @@ class Steps:
     def build(self) -> None:
         with self._step(f"build {described(self.storage)}"):
             others = {node: array.storage for node, array in arrays.arrays(self.lab).items()}
-            text = overlay.overlay(self.lab.name, self.lab.topology.name, others | {self.node: self.storage})
+            text = overlay.overlay(self.lab.name, project.compose_file(self.lab), others | {self.node: self.storage})
             files.write_whole(self._next_overlay, text.encode())
             project.extend(self.lab, self._next_overlay, [array_name(self.node, self.storage)])
             new = arrays.Array(self.lab, self.node, self.storage)

@@ -1,6 +1,6 @@
 """Start nodes with further options: put an option file into each node's container, and restart the node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from replication_lab import replication
@@ -9,7 +9,10 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab import mysql_errors
-from replication_lab.model.lab.option_file import Option, StartOptions, last_errors, options_of, unknown_in
+from replication_lab.model.lab.option_file import Option, options_of
+from replication_lab.model.lab.server_log import causes, suspected, unknown_in
+from replication_lab.model.lab.server_version import parse_version
+from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import at_once, clock, lab_state
@@ -76,7 +79,7 @@ def on_every_node(lab: Lab, file: GivenFile) -> dict[str, StartOptions]:
 def start_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Restart nodes with these options; LabError for one that a server does not start with, ignores or changes."""
     for names in _turns(lab, wanted):
-        _restart(lab, {name: wanted[name].text for name in names})
+        _restart(lab, {name: wanted[name].text for name in names}, {name: wanted[name].options() for name in names})
         refuse_unproved(lab, {name: wanted[name] for name in names})
 
 
@@ -94,7 +97,16 @@ def refuse_unable(topology: Topology, storage: Mapping[str, Storage]) -> None:
 
 def proofs(lab: Lab, wanted: Mapping[str, StartOptions]) -> list[Proof]:
     """Return a proof for each option that it is in force, by its server's answer."""
-    return [_proof(lab.node(node).server(), option) for node, options in wanted.items() for option in options.options]
+    return [
+        _proof(lab.node(node).server(), option)
+        for node, options in options_in(lab, wanted).items()
+        for option in options
+    ]
+
+
+def options_in(lab: Lab, wanted: Mapping[str, StartOptions]) -> dict[str, list[Option]]:
+    """Return the options that each node's running server reads, by its version."""
+    return {node: each.options(parse_version(lab.node(node).server().version())) for node, each in wanted.items()}
 
 
 def current(lab: Lab) -> list[Proof]:
@@ -112,9 +124,9 @@ def current(lab: Lab) -> list[Proof]:
 
 def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Raise LabError for the first option that is not in force; witnesses expect the others from now on."""
-    for node, options in wanted.items():
+    for node, options in options_in(lab, wanted).items():
         server = lab.node(node).server()
-        for option in options.options:
+        for option in options:
             proof = _proof(server, option)
             if not proof.ok:
                 raise LabError(
@@ -154,11 +166,16 @@ def _turns(lab: Lab, nodes: Iterable[str]) -> list[list[str]]:
     return [names] if names else []
 
 
-def _restart(lab: Lab, texts: Mapping[str, str]) -> None:
-    """Restart nodes at the same time, each with its file; wait until all nodes replicate again."""
+def _restart(lab: Lab, texts: Mapping[str, str], options: Mapping[str, Sequence[Option]] | None = None) -> None:
+    """Restart nodes at the same time, each with its file; wait until all nodes replicate again.
+
+    `options` are those in the files, for the message about a server that does not start.
+    """
     at_once.of_each(lambda name: _start_again(lab, name, texts[name]), texts)
     lab.refresh()
-    clock.wait_until(lambda: _are_up(lab, texts), f"the servers of {', '.join(texts)} to start", START_SECONDS)
+    clock.wait_until(
+        lambda: _are_up(lab, texts, options or {}), f"the servers of {', '.join(texts)} to start", START_SECONDS
+    )
     lab.refresh()
     replication.of(lab).wait_until_together()
 
@@ -175,15 +192,19 @@ def _start_again(lab: Lab, name: str, text: str) -> None:
     node.start_again()
 
 
-def _are_up(lab: Lab, names: Iterable[str]) -> bool:
+def _are_up(lab: Lab, names: Iterable[str], options: Mapping[str, Sequence[Option]]) -> bool:
     """Return whether all are healthy; LabError with a server's errors as soon as one has ended."""
     for name in names:
         node = lab.node(name)
         if node.state()[0] in ("exited", "dead"):
-            errors = last_errors(node.logs_since_start())
+            errors = causes(node.logs_since_start())
+            about = [
+                f"this is about {each.name} = {each.value}{f' ({each.place})' if each.place else ''}"
+                for each in suspected(errors, options.get(name, ()))
+            ]
             errors += [f"{each}{why}" for each in unknown_in(errors) if (why := why_unknown(each, node.dialect.family))]
             raise LabError(
-                "\n  ".join([f"{name} did not start with these options:", *errors]),
+                "\n  ".join([f"{name} did not start with these options:", *errors, *about]),
                 "options that the server starts with",
             )
     return all(lab.node(name).is_healthy() for name in names)

@@ -11,12 +11,11 @@ from replication_lab import replication
 from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import disks, killed_views, memory, sql_files, start_options
+from replication_lab.lab import disks, killed_views, memory, option_check, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.option_file import Option
 from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
@@ -82,6 +81,9 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     if asked.options:
         start_options.refuse_unable(topology, placed.storage)
+        option_check.check(topology, engine, {node: each.file for node, each in asked.options.items()})
+    if catalogue.is_resized(topology.name):
+        memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_taken(name)
@@ -121,10 +123,6 @@ def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]
     for setting in settings:
         tell(f"  verified: {setting.what}")
     return [*proofs, *settings]
-
-
-def _options(asked: LabRequest) -> dict[str, list[Option]]:
-    return {node: options.options for node, options in asked.options.items()}
 
 
 def storage_of(
@@ -167,7 +165,7 @@ def launcher_of(topology: Topology) -> str:
     """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
     if not replication.kind_of(topology).in_machines:
         return ""
-    memory.check([(topology, {})])
+    memory.check([(topology, "", {})])
     return vm.launcher().name
 
 
@@ -211,7 +209,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     if state is None:
         tell(f"{lab.name} is running but was never verified")
         _save(lab, asked, _proofs_with_options(lab, asked, tell))
-    elif asked.options and _options(asked) != state.options:
+    elif asked.options and start_options.options_in(lab, asked.options) != state.options:
         raise LabError(
             f"{lab.name} is already running with other options",
             "the same --set and --cnf as before, none of them, or another --lab",
@@ -291,7 +289,9 @@ def _measured_there(lab: Lab, link: str, toxic: Toxic, bare_ms: float) -> Proof:
 
 
 def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:
-    state = LabState(lab.topology.name, lab.engine, proofs, asked.wanted_toxics, _options(asked))
+    state = LabState(
+        lab.topology.name, lab.engine, proofs, asked.wanted_toxics, start_options.options_in(lab, asked.options)
+    )
     lab_state.save(lab.name, state)
 
 

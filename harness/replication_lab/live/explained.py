@@ -91,10 +91,12 @@ def explain(now: Now, kind: str) -> list[str]:
 
 
 def _told(macro: str, now: Now) -> str:
-    return " ".join(str(getattr(_template().module, macro)(now)).split()) if macro else ""
+    return " ".join(str(getattr(template("explained.txt.j2").module, macro)(now)).split()) if macro else ""
 
 
 @cache
-def _template() -> Template:
-    loader = PackageLoader("replication_lab", "live")
-    return Environment(loader=loader, undefined=StrictUndefined).get_template("explained.txt.j2")
+def template(name: str) -> Template:
+    """Return a template of this folder, compiled once."""
+    found = Environment(loader=PackageLoader("replication_lab", "live"), undefined=StrictUndefined, trim_blocks=True)
+    found.filters["label"] = lambda said: said.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return found.get_template(name)

@@ -16,7 +16,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
-from replication_lab.live.viewed import Impossible, Shown, Unknown, Viewed
+from replication_lab.live.session import ViewSession
+from replication_lab.live.viewed import Impossible, Shown, Unknown
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, CommandRefused, Gone, Recording, SaveDrill
 from replication_lab.world import places
@@ -28,7 +29,7 @@ WAITING = 5
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
-def application(viewed: Viewed, access: Access, assets: Path) -> ASGIApp:
+def application(viewed: ViewSession, access: Access, assets: Path) -> ASGIApp:
     """Return the application; apart from its files, only requests with a session that `access` knows get to it."""
 
     async def events(_request: Request) -> Response:
@@ -121,7 +122,7 @@ def _closed() -> Response:
 # --- the stream -------------------------------------------------------------------------------------------------------
 
 
-async def _stream(viewed: Viewed) -> AsyncIterator[bytes]:
+async def _stream(viewed: ViewSession) -> AsyncIterator[bytes]:
     """Yield the events of one viewer until the lab is gone."""
     loop, states = asyncio.get_running_loop(), asyncio.Queue[Shown](WAITING)
 

@@ -14,7 +14,7 @@ from replication_lab import live
 from replication_lab.live.access import Access
 from replication_lab.live.metrics import endpoint
 from replication_lab.live.page import application
-from replication_lab.live.viewed import Viewed
+from replication_lab.live.session import ViewSession
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files
 
@@ -25,7 +25,7 @@ START_SECONDS, END_SECONDS = 15, 2
 
 
 @contextmanager
-def serving(viewed: Viewed, port: int, renewed: Callable[[str], object]) -> Iterator[str]:
+def serving(viewed: ViewSession, port: int, renewed: Callable[[str], object]) -> Iterator[str]:
     """Serve the page within the block, on a free port if `port` is 0; yield its address with the token.
 
     The token follows a #: a browser sends that part of an address to no server. `renewed` gets the next address

@@ -51,7 +51,10 @@ Found = TypeVar("Found")
 
 
 class ViewSession:
-    """The methods of `Viewed` on a real lab; made by `viewing`."""
+    """A lab that is shown; made by `viewing`.
+
+    Each command returns at once, or raises LabError with what does not fit, or Impossible or Unknown because of one.
+    """
 
     def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
         self._recorded, self._version = recorded, version
@@ -119,6 +122,7 @@ class ViewSession:
         )
 
     def subscribe(self, put: Put) -> Callable[[], None]:
+        """Call `put` with every state from now on, from any thread; return what ends that."""
         with self._lock:
             self._viewers.append(put)
 

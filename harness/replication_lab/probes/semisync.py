@@ -96,21 +96,26 @@ class SemiSyncWatch:
         )
 
     def _is_where_it_should(self, replica: Server) -> Proof:
-        found = Replica(replica).status()
         host = "source" if self.path == "direct" else "toxiproxy"
-        if self.wanted == "none":
-            return Proof(
-                what=f"{replica.name} is not connected",
-                expected="IO thread stopped",
-                found=_threads(found),
-                ok=not (found and found.connected),
-            )
+        return connection(replica, "" if self.wanted == "none" else host)
+
+
+def connection(replica: Server, host: str) -> Proof:
+    """Return the proof that a replica replicates from this host; if it is empty, that it is not connected."""
+    found = Replica(replica).status()
+    if not host:
         return Proof(
-            what=f"{replica.name} replicates by the path that the case sets",
-            expected=f"both threads run, from {host}",
-            found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
-            ok=bool(found and found.healthy and found.host == host),
+            what=f"{replica.name} is not connected",
+            expected="IO thread stopped",
+            found=_threads(found),
+            ok=not (found and found.connected),
         )
+    return Proof(
+        what=f"{replica.name} replicates by the path that the case sets",
+        expected=f"both threads run, from {host}",
+        found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
+        ok=bool(found and found.healthy and found.host == host),
+    )
 
 
 def _threads(found) -> str:

@@ -5,6 +5,7 @@ A session that uses no fixture imports this module and pytest, nothing else of t
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lab-keep", action="store_true", default=None, help=KEEP_HELP)
     parser.addini("lab_keep", KEEP_HELP, type="bool", default=False)
     parser.addini("lab_cluster_scope", f"scope of the fixture lab_cluster: {', '.join(SCOPES)}", default="module")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the fixtures for containers of Testcontainers, where that library is installed."""
+    if find_spec("testcontainers"):
+        config.pluginmanager.import_plugin("replication_lab.pytest_plugin.containers")
 
 
 def given(config: pytest.Config, name: str) -> Any:

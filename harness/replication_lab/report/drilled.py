@@ -1,7 +1,5 @@
 """What the drills of a user's question found in each case, and what was not verified."""
 
-from collections.abc import Iterator
-
 from replication_lab.model.core.statistics import highest_share
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result, missing_rows
@@ -9,10 +7,10 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.drilled import drilled, gaps
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.record.record import Record
+from replication_lab.report import templates
 from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
 
 NOT_VERIFIED = "not verified"
-OUTAGES = ", and in brackets from the last acknowledged write before it."
 ROWS, TRANSACTIONS = "rows of the drill's own clients", "transactions of the workload"
 
 
@@ -99,30 +97,8 @@ def _from_to(found: RangeRow, form: str) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def notes(rows: list[DrilledRow]) -> Iterator[str]:
-    """Yield the notes below the table: which drills were run, how a node took over, and what was not verified."""
+def notes(rows: list[DrilledRow]) -> list[str]:
+    """Return the notes below the table: which drills were run, how a node took over, and what was not verified."""
     if not rows:
-        return
-    first = rows[0]
-    yield (
-        f"{first.asked}: {first.runs} drill{'' if first.runs == 1 else 's'} for each case, from the least to the most. "
-        f"“Lost” counts {first.counts}{', not of the load' if first.counts == ROWS else ''}, with the seconds in which "
-        "they were written. Time without service runs from the fault to the next acknowledged write"
-        f"{OUTAGES if any(row.outage_s for row in rows) else '.'}"
-    )
-    for topology in dict.fromkeys(row.topology for row in rows):
-        about, takes_over = next(
-            ((row.about, row.takes_over) for row in rows if row.topology == topology and row.about), ("", "")
-        )
-        if about:
-            yield f"{topology}: {about} {takes_over[0].upper()}{takes_over[1:]}."
-    if any(row.lost and not row.lost.high for row in rows):
-        yield (
-            f"Nothing lost in {first.runs} drill{'' if first.runs == 1 else 's'}: with 95 % confidence something is "
-            f"lost in at most {highest_share(first.runs):.0%} of such events."
-        )
-    for row in rows:
-        for run, drill in enumerate(row.drills, 1):
-            yield from (f"{row.case}: drill {run} of {row.runs}: {said}" for said in missing_rows(drill.figures))
-        for why in row.not_proved:
-            yield f"{NOT_VERIFIED}: {row.case}: {why}"
+        return []
+    return templates.lines_of(templates.macros("drilled.j2").notes(rows, highest_share(rows[0].runs), missing_rows))

@@ -3,6 +3,9 @@
 At a given rate the throughput is the requested one, so only latencies differ.
 """
 
+from functools import cache
+from typing import Any
+
 from replication_lab.model.core.statistics import Interval, NoInterval, about
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.experiment import Experiment
@@ -11,6 +14,7 @@ from replication_lab.model.experiment.quantities import Difference, Figure
 from replication_lab.model.question.question import Effect
 from replication_lab.model.question.rate import kept
 from replication_lab.model.record.record import Record
+from replication_lab.report import templates
 from replication_lab.report.rows import EffectRow
 
 
@@ -40,11 +44,10 @@ def _row(
     paced, counts = (asked.is_paced, asked.counts) if asked else (False, "commit")
     of = f"{counts} p50" if paced else "throughput"
     if sure and ratio:
-        told = _slower(of, ratio) if paced else _faster(ratio)
         later = {f"{counts} p50": p50, **({"p99": p99} if paced else {})}
-        sentence = ", ".join([f"{effect.changed} {told}", *(_later(*each) for each in later.items() if each[1])])
+        sentence = _macros().known(effect, of, paced, ratio, later)
     else:
-        sentence = _cannot_keep(experiment, record, effect) or _unknown(effect, found, of)
+        sentence = _cannot_keep(experiment, record, effect) or _macros().unknown(effect, of, found)
     return EffectRow(
         engine=engine,
         changed=effect.changed,
@@ -57,7 +60,7 @@ def _row(
         latency_p50_ratio=ratio if paced else None,
         latency_p50_difference_ms=p50,
         latency_p99_difference_ms=p99 if paced else None,
-        sentence=sentence,
+        sentence=str(sentence).strip(),
     )
 
 
@@ -73,45 +76,16 @@ def _engine(experiment: Experiment, case: str) -> str:
     return experiment.lab_of(experiment.case(case)).engine
 
 
-def _faster(ratio: Interval) -> str:
-    """Return what a ratio of throughputs means: "costs 23 % [19–27] of the throughput"."""
-    low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
-    if ratio.high < 1:
-        return f"costs {100 * (1 - ratio.estimate):.0f} % [{low:.0f}–{high:.0f}] of the throughput"
-    if ratio.low > 1:
-        return f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of the throughput"
-    return f"changes the throughput by less than {max(-low, high):.0f} % (95 %)"
-
-
-def _slower(what: str, ratio: Interval) -> str:
-    """Return what a ratio of latencies at the same rate means: "raises the commit p50 by 23 % [19–27]"."""
-    low, high = 100 * (ratio.low - 1), 100 * (ratio.high - 1)
-    if ratio.low > 1:
-        return f"raises the {what} by {100 * (ratio.estimate - 1):.0f} % [{low:.0f}–{high:.0f}]"
-    if ratio.high < 1:
-        return f"lowers the {what} by {100 * (1 - ratio.estimate):.0f} % [{-high:.0f}–{-low:.0f}]"
-    return f"changes the {what} by less than {max(-low, high):.0f} % (95 %)"
-
-
-def _later(what: str, found: Interval | None) -> str:
-    return f"{what} {found.estimate:+.3g} ms [{found.low:+.3g} to {found.high:+.3g}]" if found else ""
-
-
 def _cannot_keep(experiment: Experiment, record: Record, effect: Effect) -> str:
     """Return which case did not keep its rate, and the rate that it achieved; empty if both did."""
     for case in (effect.case, effect.baseline):
         for m in record.quiet(_engine(experiment, case), case).values():
             asked, achieved = m.figures.get("rate_asked"), m.figures.get("rate_achieved")
             if asked and achieved is not None and not kept(asked, achieved).ok:
-                return f"{effect.changed}: not known; {case} cannot keep {asked:g}/s ({achieved:.4g}/s were begun)"
+                return str(_macros().cannot_keep(effect, case, asked, achieved))
     return ""
 
 
-def _unknown(effect: Effect, found: ClaimJudgement | None, of: str) -> str:
-    if found is None:
-        return f"{effect.changed}: not known; it was not measured on this engine"
-    if found.doubted or found.interval is None:
-        return f"{effect.changed}: not known; {found.reason}"
-    seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the {of}"
-    more = f"; {about(found.rounds_needed)} rounds would be" if found.rounds_needed else ""
-    return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"
+@cache
+def _macros() -> Any:
+    return templates.macros("effects.j2", about=about)

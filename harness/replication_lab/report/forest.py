@@ -78,14 +78,10 @@ def _distance(bar: Bar) -> float:
 
 def axis(on: Scale, told: str) -> str:
     """Return the labels above the rows."""
-    ticks = [tick for tick in _ticks(on) if on.holds(tick)]
+    ticks = [tick for tick in next(ticks for far, ticks in TICKS if on.high > far) if on.holds(tick)]
     marks = [svg.tick_label(_multiple(tick), on.at(tick), 14, WIDTH) for tick in ticks]
     lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
     return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
-
-
-def _ticks(on: Scale) -> tuple[float, ...]:
-    return next(ticks for far, ticks in TICKS if on.high > far)
 
 
 def _multiple(value: float) -> str:

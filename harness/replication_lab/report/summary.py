@@ -52,8 +52,17 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         source=experiment.data.published.source,
         conditions=run.conditions,
         only=run.only,
-        faults=_faults(record),
-        cases=_cases(experiment, record),
+        faults=[
+            FaultRow(**msgspec.structs.asdict(fault), engine=m.engine, case=m.case, round=m.round)
+            for m in record.measurements
+            for fault in m.faults
+        ],
+        cases=[
+            _case(experiment, record, engine, case.name, case.about)
+            for engine in record.engines
+            for case in experiment.cases
+            if record.of(engine, case.name)
+        ],
         claims=judgements,
         not_judged=experiment.not_judged(record),
         curves=[each.measured({m.case for m in record.measurements}) for each in experiment.curves],
@@ -182,23 +191,6 @@ def _slowest_cpus(measurements: list[Measurement]) -> float | None:
         if m.noise.loop_us:
             readings[m.engine, m.case].append(m.noise.loop_us)
     return max((round(max(each) / min(each), 2) for each in readings.values()), default=None)
-
-
-def _faults(record: Record) -> list[FaultRow]:
-    return [
-        FaultRow(**msgspec.structs.asdict(fault), engine=m.engine, case=m.case, round=m.round)
-        for m in record.measurements
-        for fault in m.faults
-    ]
-
-
-def _cases(experiment: Experiment, record: Record) -> list[CaseRow]:
-    return [
-        _case(experiment, record, engine, case.name, case.about)
-        for engine in record.engines
-        for case in experiment.cases
-        if record.of(engine, case.name)
-    ]
 
 
 def _case(experiment: Experiment, record: Record, engine: str, name: str, about: str) -> CaseRow:

@@ -1,18 +1,16 @@
 """Figures and verdicts in words, the same in every rendering."""
 
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.report import templates
 from replication_lab.report.rows import CaseRow, CellRow, ExperimentSummary, FigureRow, Summary
 
 # Whole numbers below LONG, and all numbers from FOUR_DIGITS on, are written without decimals.
 LONG, FOUR_DIGITS = 1e6, 1000
-# The name of a recorded setting.
-DISKS = "disks of machines"
-# The report warns if the loop took this many times as long in a case's slowest measurement as in its fastest.
-SLOWER_CPUS = 1.25
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
@@ -127,68 +125,25 @@ def broke_off(summary: Summary) -> str:
 
 def warnings(summary: Summary) -> list[str]:
     """Return what a reader must know before the figures."""
-    told = [
-        changed_conditions(summary),
-        restricted(summary),
-        storage(summary),
-        machines(summary),
-        broke_off(summary),
-        *noise(summary),
-    ]
-    return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
-
-
-def noise(summary: Summary) -> Iterator[str]:
-    """Yield how many measurements were noisy, and whether they count."""
-    found = summary.environment.noise
-    if left_out := found.noisy - found.accepted:
-        yield f"{left_out} of {found.measurements} measurements were noisy, or too slow for a proof, and do not count"
-    if found.accepted:
-        yield (
-            f"{found.accepted} of {found.measurements} measurements were noisy, or their noise is not known; "
-            "they count, and are in doubt"
-        )
-    if (found.slowest_cpus or 1.0) >= SLOWER_CPUS:
-        yield (
-            f"the speed of the CPUs varied: a loop took up to {found.slowest_cpus:.1f} times as long in one "
-            "measurement of a case as in another, possibly because of other work on the same cores; longer loads give "
-            "narrower intervals"
-        )
-
-
-def changed_conditions(summary: Summary) -> str:
-    """Return what differs from the published conditions and what follows; an empty string if nothing does."""
-    if not isinstance(summary, ExperimentSummary) or not summary.conditions:
-        return ""
-    changed = ", ".join(f"{what} {value}" for what, value in summary.conditions.items())
-    return f"conditions changed: {changed}; nothing is compared with published figures, and only laws are judged"
-
-
-def restricted(summary: Summary) -> str:
-    """Return the part of the experiment that the user chose; an empty string if it is the whole preset."""
-    if not isinstance(summary, ExperimentSummary) or not summary.only.sentence:
-        return ""
-    return f"restricted by the user: {summary.only.sentence}"
-
-
-def storage(summary: Summary) -> str:
-    """Return how disk arrays were made, such as "btrfs on loop devices, not md"; an empty string if there were none."""
-    told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
-    makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
-    return f"emulated disks made by {'; '.join(makers)}" if makers else ""
+    return templates.lines_of(_macros().warnings(summary))
 
 
 def machines(summary: Summary) -> str:
     """Return the virtual machines' launcher and their disks' costs; an empty string if there were none."""
-    labs = summary.environment.labs
-    launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
-    disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
-    said = (
-        [f"absolute figures were measured in virtual machines run by {', '.join(sorted(launchers))}"]
-        if launchers
-        else []
+    return str(_macros().machines(summary))
+
+
+@cache
+def _macros() -> Any:
+    return templates.macros("wording.j2", settings=_settings, broke_off=broke_off)
+
+
+def _settings(summary: Summary, name: str, after: str = "") -> list[str]:
+    """Return the recorded settings of the labs whose names contain this one; only the part behind the text `after`."""
+    found = (
+        str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if name in key and text
     )
-    return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
+    return [text.partition(after)[2] if after else text for text in found]
 
 
 def of_a_case(case: CaseRow) -> list[float | None]:

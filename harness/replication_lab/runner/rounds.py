@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab import replication
-from replication_lab.lab import memory
+from replication_lab.lab import memory, option_check
 from replication_lab.lab import up as labs
 from replication_lab.model.core.event import KEPT, NOISY, End
 from replication_lab.model.core.noise import STOP
@@ -24,6 +24,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.toxic import Toxic
+from replication_lab.model.question.server_options import ServerOptions
 from replication_lab.model.record import record
 from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
@@ -62,11 +63,17 @@ class World:
         return clock.now()
 
     def make_ready(
-        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Iterable[tuple[str, Toxic]] = ()
+        self,
+        together: Sequence[Sequence[LabSpec]],
+        tell: Tell,
+        command: str,
+        toxics: Iterable[tuple[str, Toxic]] = (),
+        files: Iterable[tuple[LabSpec, ServerOptions]] = (),
     ) -> None:
         """Refuse impossible labs and toxics before anything starts; an error suggests `command` with another engine.
 
-        Each of `toxics` comes with its link, or with a node for all of the node's links.
+        Each of `toxics` comes with its link, or with a node for all of the node's links. `files` are the options that
+        cases set on their labs; the servers' own programs check the my.cnf files among them.
 
         The labs of each part of `together` run at the same time.
         """
@@ -79,8 +86,12 @@ class World:
             servers.make_ready(topology, spec.engine)
         images.ensure(dict.fromkeys(name for _, spec in wanted for name in _images(spec)))
         packet_ability.refuse_unable(toxics, [topology for topology, _ in wanted])
+        for spec, options in files:
+            topology = catalogue.topology(spec.topology)
+            nodes = [node.name for node in topology.nodes]
+            option_check.check(topology, spec.engine, dict.fromkeys(nodes, spec.cnf) | dict(options.on(nodes).files))
         for part in together:
-            memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
+            memory.check([(catalogue.topology(spec.topology), spec.engine, _placed(spec)) for spec in part])
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[Lab]:

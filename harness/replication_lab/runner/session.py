@@ -21,7 +21,7 @@ from replication_lab.model.drill.evidence import Looked
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.lab_spec import LabSpec
-from replication_lab.model.experiment.measuring import HasFastestCommit, HasFindings, HasMoments, HasProofs, LoadOutcome
+from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
 from replication_lab.model.record.measurement import Measurement, SeenToxic
@@ -197,9 +197,8 @@ class EngineSession:
                     observed = [each.proof((0.0, ran[1] - began)) for each in witnesses.observations(began)]
             noise = replace(noise, loop_us=speed.loop_us)
             counted = watch.figures()
-            proofs = [*observed, *watch.proofs(outcome.commits, _fastest_commit_ms(outcome))]
-            if isinstance(outcome, HasProofs):
-                proofs = [*proofs, *outcome.proofs]
+            fastest = getattr(outcome, "fastest_commit_ms", outcome.figures.get("latency_min_ms"))
+            proofs = [*observed, *watch.proofs(outcome.commits, fastest), *getattr(outcome, "proofs", ())]
         faults = [fault for toxic in toxics for fault in toxic.faults()]
         if noise.quiet:
             self.calibration.follow(lab, case.toxics, faults)
@@ -212,7 +211,7 @@ class EngineSession:
             proofs=proofs,
             noise=noise,
             timeline=_timeline(outcome, looked, ran),
-            findings=outcome.findings if isinstance(outcome, HasFindings) else {},
+            findings=getattr(outcome, "findings", {}),
         )
 
     def _watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
@@ -237,14 +236,8 @@ def _of_error(error: LabError, further: list[str]) -> dict[str, Any]:
     return {"doubts": [error.found, *further]}
 
 
-def _fastest_commit_ms(outcome: LoadOutcome) -> float | None:
-    if isinstance(outcome, HasFastestCommit):
-        return outcome.fastest_commit_ms
-    return outcome.figures.get("latency_min_ms")
-
-
 def _timeline(outcome: LoadOutcome, looked: list[Looked], ran: tuple[float, float]) -> LoadTimeline | None:
-    moments = outcome.moments if isinstance(outcome, HasMoments) else None
+    moments = getattr(outcome, "moments", None)
     return timeline_of(moments, looked, ran, waited_after(outcome.figures)) if moments else None
 
 

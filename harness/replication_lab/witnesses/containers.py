@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from replication_lab.model.core.observation import Happened, Observation
+from replication_lab.model.core.observation import Observation
 from replication_lab.probes.node_resources import LOOKS
 from replication_lab.witnesses import packet_rules, replicated_disk
 from replication_lab.world import clock
@@ -26,7 +26,6 @@ READS = (
     "guest cluster address",
     f"sh -c {LOOKS}",
     f"guest sh -c {LOOKS}",
-    f"bash -c {packet_loss.read_script()}",
     "mariadb --skip-ssl --host",
     "printenv ",
     "cat ",
@@ -36,8 +35,8 @@ READS = (
     " ".join(replicated_disk.COMMAND),
 )
 EXPECTED = (
-    # It shows netem's effects; another call at the end of the same script changes them.
-    re.compile(rf"(guest )?bash -c {re.escape(netem.STEPS)}\nshow"),
+    # It shows what is done to packets; another call at the end of the same script changes that.
+    re.compile(rf"(guest )?bash -c ({re.escape(netem.STEPS)}|{re.escape(packet_loss.STEPS)})\nshow"),
     # The client of `lab sql`. A client outside of the container could do the same.
     re.compile(r"(env MYSQL_PWD= guest --terminal bash -c .* bash )?(mariadb|mysql) -u\S+( [^\s-]\S*)?"),
     re.compile(r"sh -c command -v \S+ \|\| true"),
@@ -60,16 +59,8 @@ class ContainerWitness:
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
         ended = clock.timer() if self._events.lost is None else self._events.lost
-        return Observation(
-            self.obligation,
-            begin=round(self._began - zero, 3),
-            end=round(ended - zero, 3),
-            contrary=[
-                Happened(round(each.at - zero, 3), str(each))
-                for each in self._events.by_others()
-                if not self._is_expected(each)
-            ],
-        )
+        contrary = [(each.at, str(each)) for each in self._events.by_others() if not self._is_expected(each)]
+        return Observation.between(self.obligation, zero, (self._began, ended), contrary)
 
     def _is_expected(self, event: EngineEvent) -> bool:
         """Return whether a command is the health check of its container, only reads, or is the client of `lab sql`."""

@@ -2,7 +2,7 @@
 
 import time
 
-from replication_lab.model.core.observation import Happened, Observation
+from replication_lab.model.core.observation import Observation
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import ASKED
 from replication_lab.world.docker.lab import Lab
@@ -33,17 +33,8 @@ class DiskWitness:
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
         now, wall = clock.timer(), time.time()
-        by_others = [
-            Happened(round(now - (wall - at) - zero, 3), what)
-            for disk in self._disks
-            for at, what in self._by_others(disk, wall)
-        ]
-        return Observation(
-            self.obligation,
-            begin=round(self._began - zero, 3),
-            end=round(now - zero, 3),
-            contrary=sorted(by_others, key=lambda one: one.at),
-        )
+        by_others = [(now - (wall - at), what) for disk in self._disks for at, what in self._by_others(disk, wall)]
+        return Observation.between(self.obligation, zero, (self._began, now), by_others)
 
     def close(self) -> None:
         """Nothing runs."""

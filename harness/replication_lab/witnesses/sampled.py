@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.observation import Happened, Observation
+from replication_lab.model.core.observation import Observation
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -82,17 +82,10 @@ class Sampled(Generic[Asked]):
         now = clock.timer()
         gaps = [now - last for last in self._last.values() if last is not None]
         disturbed = _disturbed_since(zero)
-        return Observation(
-            self.obligation,
-            begin=round(self._began - zero, 3),
-            end=round(now - zero, 3),
-            gap_s=round(max([self._gap_s, *gaps]), 3),
-            contrary=[
-                Happened(round(at - zero, 3), str(what))
-                for at, what in sorted(self._contrary, key=lambda one: one[0])
-                if not isinstance(what, Following) or zero <= at < disturbed
-            ],
-        )
+        contrary = [
+            (at, what) for at, what in self._contrary if not isinstance(what, Following) or zero <= at < disturbed
+        ]
+        return Observation.between(self.obligation, zero, (self._began, now), contrary, max([self._gap_s, *gaps]))
 
     def close(self) -> None:
         self._stop.set()

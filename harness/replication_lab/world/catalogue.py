@@ -11,6 +11,7 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.experiment.published import Source
+from replication_lab.model.lab import size
 from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
 from replication_lab.model.lab.disk import Disk, parse_disks
 from replication_lab.model.lab.storage import AUTO, Backend
@@ -36,13 +37,24 @@ def _shipped_topologies() -> list[str]:
 
 
 def _refuse_unknown(name: str) -> None:
-    if not _is_topology(name.partition(revisions.SEPARATOR)[0]):
+    if not _is_topology(_file_name(name)):
         raise unknown_name("topology", name, topologies(), "./lab list topologies")
 
 
 def _is_topology(name: str) -> bool:
     """Return whether `topologies` has the name; a run asks for the same few many times, and needs no list for that."""
     return name in own.files("topologies", ".yaml") or (not name.startswith("_") and _has(COMPOSE, f"{name}.yaml"))
+
+
+def _file_name(topology: str) -> str:
+    """Return the name of a topology's file: without its size and its commit."""
+    name = topology.partition(revisions.SEPARATOR)[0]
+    return name if _is_topology(name) else size.split(name)[0]
+
+
+def is_resized(topology: str) -> bool:
+    """Return whether a topology has a size of its own (fanout-x20), so that its Compose file is made for each lab."""
+    return _file_name(topology) != topology.partition(revisions.SEPARATOR)[0]
 
 
 def _has(folder: Path, file: str) -> bool:
@@ -52,12 +64,28 @@ def _has(folder: Path, file: str) -> bool:
 def topology(name: str) -> Topology:
     _refuse_unknown(name)
     file = compose_file(name)
-    with own.explained(file) as text:
-        return _parsed_topology(name, text, own.file_of(file))
+    with own.explained(file):
+        return _parsed_topology(name, compose_text(name), own.file_of(file))
 
 
 # A question or a list of drills reads the same few files many times.
-_parsed_topology, _parsed_toxic = cache(parse_topology), cache(parse_toxic)
+_parsed_topology, _parsed_toxic, _resized = cache(parse_topology), cache(parse_toxic), cache(size.resized)
+
+
+def resized(name: str, replicas: int | None, relays: int | None) -> str:
+    """Return the name of a topology with these numbers of replicas and relays; None leaves the one of its file."""
+    if replicas is None and relays is None:
+        return name
+    given = len(topology(name).replicas) if replicas is None else replicas
+    return size.Size(given, relays or 0).name_of(_file_name(name))
+
+
+def compose_text(topology: str) -> str:
+    """Return the text of a topology's Compose file; of one with a size of its own, it is made from its base's."""
+    file = compose_file(topology)
+    text, name = file.read_text(), topology.partition(revisions.SEPARATOR)[0]
+    asked = size.split(name)[1] if is_resized(name) else None
+    return _resized(file.stem, text, asked, str(file.parent), own.shown(file)) if asked else text
 
 
 def _names(folder: Path, ending: str) -> list[str]:
@@ -66,17 +94,30 @@ def _names(folder: Path, ending: str) -> list[str]:
     return sorted(name.removesuffix(ending) for name in found if name.endswith(ending))
 
 
-def topology_of(file: Path) -> Topology | None:
-    """Return the topology of a Compose file that a lab was started with, from any folder; None if it is not there."""
+def topology_of(file: Path, name: str = "") -> Topology | None:
+    """Return the topology of a Compose file that a lab was started with, from any folder; None if it is not there.
+
+    `name` is that of a topology with a size of its own, whose file is named after the lab. It may be anything.
+    """
+    name = name if size.NAME.fullmatch(name) else file.stem
     if file.parent != COMPOSE and file.is_file():
         with suppress(LabError, OSError):
-            return _parsed_topology(file.stem, file.read_text())
-    return topology(file.stem) if file.stem in topologies() else None
+            return _parsed_topology(name, file.read_text())
+    return topology_named(name)
+
+
+def topology_named(name: str) -> Topology | None:
+    """Return the topology of a name that may be anything; None if there is none."""
+    # OSError: longer than a file's name can be.
+    with suppress(LabError, OSError):
+        if _is_topology(_file_name(name)):
+            return topology(name)
+    return None
 
 
 def compose_file(topology: str) -> Path:
     """Return the Compose file of a topology: the user's own, or else the lab's; of TOPOLOGY@COMMIT as it was then."""
-    name, _, commit = topology.partition(revisions.SEPARATOR)
+    name, commit = _file_name(topology), topology.partition(revisions.SEPARATOR)[2]
     file = own.files("topologies", ".yaml").get(name, COMPOSE / f"{name}.yaml")
     return revisions.at(commit, file) if commit else file
 
@@ -131,12 +172,14 @@ def toxics_on(names: Mapping[str, str]) -> dict[str, Toxic]:
 
 
 def drills(topology: str) -> list[str]:
-    shipped = _names(PACKAGE / "drills" / topology, ".yaml")
-    return sorted({*shipped, *own.files(f"drills/{topology}", ".yaml")})
+    folder = _file_name(topology)
+    shipped = _names(PACKAGE / "drills" / folder, ".yaml")
+    return sorted({*shipped, *own.files(f"drills/{folder}", ".yaml")})
 
 
 def drill_file(topology: str, name: str) -> Path:
-    return own.files(f"drills/{topology}", ".yaml").get(name, PACKAGE / "drills" / topology / f"{name}.yaml")
+    folder = _file_name(topology)
+    return own.files(f"drills/{folder}", ".yaml").get(name, PACKAGE / "drills" / folder / f"{name}.yaml")
 
 
 def workloads() -> dict[str, Path]:
@@ -199,6 +242,8 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The processors that its programs are built for; empty for all that the distribution supports.
     processors: tuple[str, ...] = ()
     megabytes: int = 600
+    # MiB of memory of a server after its start, without rows.
+    idle_mib: int = 100
 
 
 # Prepared at import: msgspec crashes (SIGSEGV) if several threads are the first to use a type at the same moment.

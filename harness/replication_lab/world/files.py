@@ -1,14 +1,12 @@
-"""Files that only their owner can read, written whole or line by line; and commands timed from outside."""
+"""Files that only their owner can read, written whole or line by line."""
 
 import errno
 import os
 import secrets
 import shutil
 import stat
-import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -20,19 +18,6 @@ MIB = 1 << 20
 LONGEST = 255
 # What a write reports if the file system, or the user's share of it, is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def seconds_of(command: Sequence[str], folder: Path) -> float:
-    """Return the wall-clock seconds of a command; LabError with its last lines when it fails."""
-    began = time.perf_counter()
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - began
-    if ended.returncode:
-        last = "\n  ".join((ended.stderr or ended.stdout).strip().splitlines()[-6:])
-        raise LabError(
-            f"`{' '.join(command)}` ended with status {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
-        )
-    return seconds
 
 
 @contextmanager

@@ -1,30 +1,73 @@
-"""The texts of files that a user gives."""
+"""The texts of files that a user gives, with the files that they read from their own folder."""
 
 import gzip
+import posixpath
+import re
 import zlib
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.given_file import GivenFile, beside
 from replication_lab.model.question.load import LARGEST
+
+# How a file names another one: a my.cnf file, SQL for a server's client, a script for sysbench.
+INCLUDED = re.compile(r"^[ \t]*!include(?:dir)?[ \t]+(.*\S)", re.MULTILINE)
+NAMED = {
+    ".sql": re.compile(r"^[ \t]*(?:source|\\\.)[ \t]+([^\s;]+)", re.MULTILINE | re.IGNORECASE),
+    ".lua": re.compile(r"""\b(?:require|dofile)\b[ \t]*\(?[ \t]*["']([\w./-]+)["']"""),
+}
 
 
 def read(path: Path) -> GivenFile:
-    """Return the text of a file with its name; decompress it if needed, and leave out a byte order mark."""
-    return _text(path, -1)
+    """Return the text of a file with its name; decompress it if needed, and leave out a byte order mark.
+
+    With it come the files in its folder that it includes, as far as they are there.
+    """
+    return _with_others(path, -1)
 
 
 def read_for_a_record(path: Path) -> GivenFile:
     """Return a text for a record. Raise LabError for a file that is too large, without reading all of it."""
-    file = _text(path, LARGEST + 1)
-    if len(file.text.encode()) > LARGEST:
+    file = _with_others(path, LARGEST + 1)
+    if sum(len(each.text.encode()) for each in (file, *file.beside)) > LARGEST:
         raise LabError(
             f"{path} has more than {LARGEST >> 20} MiB",
             f"at most {LARGEST >> 20} MiB, because the record contains it",
             "make rows by --init: INSERT … SELECT",
         )
     return file
+
+
+def _with_others(path: Path, most: int) -> GivenFile:
+    file = _text(path, most)
+    others: dict[str, GivenFile] = {}
+    todo = [file]
+    while todo:
+        one = todo.pop()
+        for other in _named_in(one, path.parent):
+            if other.name not in others:
+                others[other.name] = other
+                todo.append(other)
+    return GivenFile(file.name, file.text, tuple(others.values()))
+
+
+def _named_in(file: GivenFile, folder: Path) -> Iterator[GivenFile]:
+    """Yield the files that a file names and that are in the folder; of a folder itself, what it contains."""
+    kind = posixpath.splitext(file.name)[1]
+    for written in NAMED.get(kind, INCLUDED).findall(file.text):
+        is_module = kind == ".lua" and not written.endswith(kind)
+        name = beside(file.name, f"{written.replace('.', '/')}{kind}" if is_module else written)
+        found = folder / name
+        if name.startswith(".."):
+            continue
+        if found.is_dir():
+            yield GivenFile(f"{name}/", "")
+            for each in sorted(found.glob("*.cnf")):
+                yield GivenFile(f"{name}/{each.name}", _text(each, LARGEST + 1).text)
+        elif found.is_file():
+            yield GivenFile(name, _text(found, LARGEST + 1).text)
 
 
 def _text(path: Path, most: int) -> GivenFile:

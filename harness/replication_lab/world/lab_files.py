@@ -12,13 +12,14 @@ from replication_lab.world.files import read_own
 FOLDER = places.KEPT / "labs"
 # The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
 SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
-# Files for Compose: of nodes that run different servers, and of emulated disks, now and after a migration.
-SERVERS, STORAGE, NEXT_STORAGE = ".servers.yaml", ".storage.yaml", ".storage.next.yaml"
+# Files for Compose: of a topology with a size of its own, of nodes that run different servers, and of emulated disks,
+# now and after a migration.
+TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE = ".topology.yaml", ".servers.yaml", ".storage.yaml", ".storage.next.yaml"
 # In the settings: the ID of the Docker engine that the lab is in.
 ENGINE_ID = "LAB_ENGINE_ID"
 SUFFIXES = (
     *(SETTINGS, STATE, RECEIVED, ATTACHED),
-    *(SERVERS, STORAGE, NEXT_STORAGE, ".override.yaml", ".migration.json"),
+    *(TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE, ".override.yaml", ".migration.json"),
 )
 # One file for each view of a lab, with the number of its process.
 VIEWED = ".viewed"

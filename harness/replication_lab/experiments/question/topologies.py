@@ -84,7 +84,7 @@ def _refuse_missing_choice(name: str, topology: Topology) -> None:
                 "a topology whose disk DRBD replicates",
                 f"./lab ask drbd --vary {name}=A,B,C",
             )
-    elif not (follows_a_source(topology) and _follow_the_source(topology)):
+    elif not (follows_a_source(topology) and all(link.source == topology.source.name for link in topology.links)):
         raise LabError(
             f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
             "a topology of a source and replicas that all replicate from it",
@@ -104,10 +104,6 @@ def follows_a_source(topology: Topology) -> bool:
 
 def _has_machines(topology: Topology) -> bool:
     return replication.kind_of(topology).in_machines
-
-
-def _follow_the_source(topology: Topology) -> bool:
-    return all(link.source == topology.source.name for link in topology.links)
 
 
 def refuse_a_file_for_machines(asked: AskedSetting, topology: Topology) -> None:

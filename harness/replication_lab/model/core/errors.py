@@ -27,6 +27,10 @@ class LabError(Exception):
         return "\n".join(lines)
 
 
+class Unproved(LabError):
+    """An error for a fault or a state that was asked for and not seen: what happens under it shows nothing."""
+
+
 class TooSlow(LabError):
     """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
 

@@ -1,5 +1,7 @@
 """What a witness saw in a span of time: whether something was so all through it, and when it was not."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from replication_lab.model.core.proof import Proof
@@ -34,6 +36,20 @@ class Observation(msgspec.Struct, frozen=True):
     end: float
     gap_s: float = 0.0
     contrary: list[Happened] = []
+
+    @classmethod
+    def between(
+        cls,
+        obligation: str,
+        zero: float,
+        span: tuple[float, float],
+        contrary: Iterable[tuple[float, str]],
+        gap_s: float = 0.0,
+    ) -> "Observation":
+        """Return what was seen in a span; its ends, `zero` and the moments of `contrary` are of one clock, in s."""
+        begin, end = (round(each - zero, 3) for each in span)
+        told = [Happened(round(at - zero, 3), str(what)) for at, what in sorted(contrary)]
+        return cls(obligation, begin, end, round(gap_s, 3), told)
 
     def proof(self, span: tuple[float, float]) -> Proof:
         """Return the proof of the obligation for a span of seconds."""

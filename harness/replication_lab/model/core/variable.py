@@ -2,8 +2,8 @@
 
 import re
 
-SIZE = re.compile(r"(\d+)([kmgt])", re.IGNORECASE)
-UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+SIZE = re.compile(r"(\d+)([kmgtpe])", re.IGNORECASE)
+UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50, "e": 1 << 60}
 SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
 
 

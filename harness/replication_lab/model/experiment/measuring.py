@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.question.moments import Moments
 
 # The type of lab that a workload runs on. The model does not depend on it.
 LabT = TypeVar("LabT")
@@ -15,7 +14,13 @@ ProofsOfNodes = Callable[[Collection[str]], list[Proof]]
 
 
 class LoadOutcome(Protocol):
-    """The outcome of a load: transactions committed, figures by name (None: not computed), and the raw readings."""
+    """The outcome of a load: transactions committed, figures by name (None: not computed), and the raw readings.
+
+    It may also have `proofs` of its own, such as those for each phase of a load, and `moments`, the times of its
+    transactions. Read-only transactions wait for no other node: an outcome with such has only those that write in
+    `commits`, and the latency of the fastest of them in `fastest_commit_ms`, None if there is none. `findings` are
+    examples in words of what a checker counted, by the name of the figure.
+    """
 
     @property
     def commits(self) -> int: ...
@@ -34,42 +39,6 @@ class PlainOutcome:
     commits: int
     figures: Mapping[str, float]
     samples: Mapping[str, list[float]] = field(default_factory=dict)
-
-
-@runtime_checkable
-class HasProofs(Protocol):
-    """An outcome with proofs of its own, such as those for each phase of a load."""
-
-    @property
-    def proofs(self) -> Sequence[Proof]: ...
-
-
-@runtime_checkable
-class HasFastestCommit(Protocol):
-    """The outcome of a load with read-only transactions, which wait for no other node.
-
-    `commits` counts only the transactions that write. `fastest_commit_ms` is the latency of the fastest of them, None
-    if there is none.
-    """
-
-    @property
-    def fastest_commit_ms(self) -> float | None: ...
-
-
-@runtime_checkable
-class HasFindings(Protocol):
-    """An outcome with examples in words of what a checker counted, by the name of the figure."""
-
-    @property
-    def findings(self) -> Mapping[str, str]: ...
-
-
-@runtime_checkable
-class HasMoments(Protocol):
-    """An outcome with the times of its transactions; None if the clients told none."""
-
-    @property
-    def moments(self) -> Moments | None: ...
 
 
 class Workload(Protocol[LabIn]):

@@ -145,6 +145,11 @@ class Attachment(msgspec.Struct, frozen=True):
         """The services that the lab adds."""
         return [DOOR, *(link.service for link in self.links)]
 
+    @property
+    def again(self) -> str:
+        """The command that attaches the same links."""
+        return self.compose.attached_by(f"{link.source}:{link.target}:{link.port}" for link in self.links)
+
     def door(self, node: str) -> int:
         """Return the port of DOOR behind which a node's server answers."""
         return FIRST_DOOR + list(self.nodes).index(node)

@@ -1,95 +1,42 @@
-"""The user's my.cnf file: its options with their lines, and the options that only the lab may set."""
+"""The user's my.cnf file, read as a server reads it: its options with their lines."""
 
+import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.given_file import GivenFile, beside
+from replication_lab.model.lab.reserved_options import refuse_reserved
+from replication_lab.model.lab.server_version import Version
 
-GROUPS = ("mysqld", "mariadb", "mariadbd", "server")
-# Stands for a group that a server does not read.
-OF_OTHERS = "others"
-OPTION = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:=\s*(?P<value>.*))?")
-COMMENT = re.compile(r"""((?:[^#'"]|'[^']*'|"[^"]*")*)#.*""")
-QUOTED = re.compile(r"""(['"])(.*)\1""")
+# The groups of all versions of the servers; groups_of has those of one version.
+GROUP = re.compile(r"(?:mysqld|mariadbd?)(?:-\d+(?:\.\d+)?)?|server|mysql_cluster|client-server|galera")
+INCLUDE = re.compile(r"!include(?P<folder>dir)?\s+(?P<path>.*\S)\s*")
+DEEPEST = 10
+OPTION = re.compile(r"(?P<name>[A-Za-z][\w.-]*)\s*(?:=\s*(?P<value>.*))?", re.DOTALL)
+# A # begins a comment in the middle of a line, except in quotes; with an open quote nothing is a comment.
+COMMENT = re.compile(r"""((?:[^#'"]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")*)#.*""")
+QUOTED = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
+CLOSED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "s": " ", "\\": "\\", '"': '"', "'": "'"}
+ESCAPED = re.compile(r"\\(.)")
 # A server ignores an option with this prefix if it does not know it.
 LOOSE = "loose_"
-
-UNKNOWN = re.compile(r"unknown (?:variable|option) '(?:--)?([\w-]+)")
-
-# Options by pattern, and why a file may not set them. The Compose files, compose/engines and the images set them, so
-# that a node is reachable, replicates and can be compared.
-RESERVED: dict[str, str] = {
-    "server_id": "the lab gives each node its own number, and derives its link's port from it",
-    "report_*": "the other nodes find the node by it",
-    "datadir": "it would move the node's data out of its volume",
-    "basedir": "the image has its server at a fixed path",
-    "plugin_dir": "the image has its plugins at a fixed path",
-    "plugin_load*": "the lab loads the plugins of semi-sync and of the group by it",
-    "innodb_data_home_dir": "it would move the node's data out of its volume",
-    "innodb_data_file_path": "it would not match the data files that the node has already",
-    "innodb_log_group_home_dir": "it would move the node's redo log out of its volume",
-    "innodb_undo_directory": "it would move the node's undo logs out of its volume",
-    "innodb_force_recovery": "it can damage the data",
-    "innodb_read_only": "the node could not apply replicated changes",
-    "port": "clients and links connect to port 3306",
-    "extra_port": "the lab publishes only one port of each node",
-    "bind_address": "clients and links connect from other containers",
-    "socket": "the image's scripts connect through the socket at its default path",
-    "pid_file": "the image's scripts expect the file at its default path",
-    "skip_networking": "clients and links connect from other containers",
-    "skip_grant_tables": "it would disable the accounts that the lab connects with",
-    "require_secure_transport": "the lab's clients connect without TLS",
-    "user": "the container already runs the server as the right user",
-    "chroot": "the server already has a root directory of its own, in its container",
-    "daemonize": "a server in the background would end its container",
-    "init_file": "the lab needs it for the first start of a node",
-    "log_error": "the lab reads the server's messages from the container's log",
-    "offline_mode": "clients could not connect",
-    "log_bin*": "the lab compares replicas by their position in the binary log",
-    "skip_log_bin": "replicas read the binary log of their source",
-    "disable_log_bin": "replicas read the binary log of their source",
-    "log_slave_updates": "after a failover, the other replicas read the promoted replica's binary log",
-    "log_replica_updates": "after a failover, the other replicas read the promoted replica's binary log",
-    "relay_log": "with another name, the replica would lose the relay log that it continues with",
-    "relay_log_index": "with another name, the replica would lose the relay log that it continues with",
-    "relay_log_info_file": "with another name, the replica would lose its recorded position",
-    "master_info_file": "with another name, the replica would lose its recorded position",
-    "gtid_mode": "the lab's replicas find their position by GTID",
-    "gtid_domain_id": "the lab's replicas find their position by GTID",
-    "gtid_strict_mode": "the lab's replicas find their position by GTID",
-    "enforce_gtid_consistency": "the lab's replicas find their position by GTID",
-    "skip_slave_start": "after a restart, the replica would not replicate",
-    "skip_replica_start": "after a restart, the replica would not replicate",
-    "read_only": "the node's role determines it",
-    "super_read_only": "the node's role determines it",
-    "replicate_*": "it would leave out changes, and the copies would differ",
-    "binlog_do_db": "it would leave out changes, and the copies would differ",
-    "binlog_ignore_db": "it would leave out changes, and the copies would differ",
-    "rpl_semi_sync_*_enabled": "the topology and the setting replication determine it",
-    "rpl_semi_sync_*_timeout": "the setting replication determines it",
-    "rpl_semi_sync_*_wait_point": "use the lab's setting wait_point instead",
-    "group_replication_group_name": "all nodes of a group need the same name, which the lab sets",
-    "group_replication_group_seeds": "the nodes of the group find each other by it",
-    "group_replication_local_address": "the nodes of the group find each other by it",
-    "group_replication_bootstrap_group": "when they start, the nodes agree which of them bootstraps",
-    "group_replication_start_on_boot": "when they start, the nodes agree which of them bootstraps",
-    "group_replication_single_primary_mode": "the lab's groups have a single primary",
-    "group_replication_recovery_get_public_key": "a node needs it to log in to its donor when it joins",
-    "wsrep_on": "every node of the topology has to be in the cluster",
-    "wsrep_provider": "the image has the Galera library at a fixed path",
-    "wsrep_provider_options": "the lab sets it on the command line, which overrides a file",
-    "wsrep_cluster_*": "when they start, the nodes agree which of them bootstraps",
-    "wsrep_node_*": "the other nodes find the node by it",
-    "wsrep_sst_*": "LAB_SST selects the method of state snapshot transfers (SST)",
-    "wsrep_start_position": "the node has to continue from its recorded position",
-}
-# What can be set in place of a reserved option.
-IN_PLACE = {
-    "wsrep_provider_options": "an option of the library by itself: wsrep_provider_gcs_fc_limit=16 for gcs.fc_limit=16",
-}
+# The prefixes by which an option is switched off and on; "0" as its value means the opposite.
+SWITCHES = {"skip_": ("OFF", "ON"), "disable_": ("OFF", "ON"), "enable_": ("ON", "OFF")}
+# The variables whose own names begin like that.
+NAMED_LIKE_SWITCHES = (
+    "skip_external_locking",
+    "skip_grant_tables",
+    "skip_name_resolve",
+    "skip_networking",
+    "skip_parallel_replication",
+    "skip_replica_start",
+    "skip_replication",
+    "skip_show_database",
+    "skip_slave_start",
+)
 
 
 @dataclass(frozen=True)
@@ -101,87 +48,165 @@ class Option:
     place: str = ""
 
 
-def options_of(file: GivenFile) -> list[Option]:
-    """Return the options of a file. Raise LabError with all lines that a server of the lab must not get."""
+@dataclass(frozen=True)
+class _Line:
+    """A line of a file or of one that it includes, and the group that it is in; empty before the first group."""
+
+    text: str
+    group: str
+    place: str
+
+
+def groups_of(version: Version) -> list[str]:
+    """Return the groups that a server of a version reads."""
+    major, minor = version.numbers[:2]
+    number = f"{major}.{minor}"
+    if version.family != "mariadb":
+        return ["mysql_cluster", "mysqld", "server", f"mysqld-{number}"]
+    names = ("mysqld", "mariadb", "mariadbd")
+    own = [f"{name}-{each}" for name in names for each in (number, major)]
+    return [*names, *own, "server", "client-server", "galera"]
+
+
+def options_of(file: GivenFile, version: Version | None = None) -> list[Option]:
+    """Return the options of a file that a server of this version reads; of all versions if none is given.
+
+    Of an option that is repeated the last one counts, and its place names the one before. Raise LabError with all lines
+    that a server of the lab must not get, each with what to do.
+    """
+    read = None if version is None else groups_of(version)
     found: dict[str, Option] = {}
     refused: list[LabError] = []
-    group = ""
-    for number, line in enumerate(map(str.strip, file.text.splitlines()), 1):
-        place = f"{file.name} line {number}"
-        if not line or line[0] in "#;":
+    others: dict[str, None] = {}
+    for line in _lines(file, file.name, file.text):
+        if line.group and not (GROUP.fullmatch(line.group) if read is None else line.group in read):
+            others[f"[{line.group}]"] = None
             continue
-        if line[0] in "[!":
-            try:
-                group = _group(line, place)
-            except LabError as error:
-                refused.append(error)
-                group = group if line[0] == "!" else OF_OTHERS
-            continue
-        if group == OF_OTHERS:
-            continue
-        if not group:
-            raise LabError(f"{place}: {line!r} is in no group", "a line [mysqld] before it")
-        option = _option(line, place)
         try:
-            refuse_reserved(option)
+            option = _option(line)
         except LabError as error:
             refused.append(error)
-        if twice := found.get(option.name):
-            raise LabError(f"{place}: {option.name} is in {twice.place} already", "each option once")
-        found[option.name] = option
+            continue
+        if option:
+            before = found.pop(option.name, None)
+            found[option.name] = _in_place_of(before, option) if before else option
     if refused:
         raise refused[0] if len(refused) == 1 else _refused(file, refused)
     if not found:
-        raise LabError(f"{file.name} has no option", "[mysqld], and lines such as innodb_flush_method = O_DIRECT")
+        only = f"; it has {', '.join(others)}" if others else ""
+        groups = f"[mysqld], or another of {', '.join(read)}," if read else "[mysqld]"
+        raise LabError(
+            f"{file.name} has no option{f' for {version}' if version else ''}{only}",
+            f"{groups} and lines such as innodb_flush_method = O_DIRECT",
+        )
     return list(found.values())
 
 
-def _refused(file: GivenFile, refused: Sequence[LabError]) -> LabError:
-    said = "\n  ".join(error.found for error in refused)
-    return LabError(
-        f"{file.name} has {len(refused)} lines that are not for the lab's servers:\n  {said}",
-        "options of a server that the lab does not set itself",
-        "remove these lines from a copy of the file, and a group with all its lines",
-    )
+def flat_text(file: GivenFile) -> str:
+    """Return the text of a file with those that it includes in place of the lines that include them."""
+    if not file.beside:
+        return file.text
+    return "".join(f"{line.text}\n" for line in _lines(file, file.name, file.text))
 
 
-def _group(line: str, place: str) -> str:
-    expected = f"one of the groups {', '.join(f'[{name}]' for name in GROUPS)}"
-    name = line[1:].partition("]")[0].strip()
-    if line.startswith("[") and "]" in line and name in GROUPS:
-        return name
-    raise LabError(
-        f"{place}: {line!r} is not for the server",
-        expected,
-        "remove it, and the lines below it, from a copy of the file",
-    )
+def _in_place_of(before: Option, option: Option) -> Option:
+    return replace(option, place=f"{option.place}, not {before.value} of {before.place.partition(',')[0]}")
 
 
-def _option(line: str, place: str) -> Option:
-    if commented := COMMENT.fullmatch(line):
-        line = commented[1].strip()
-    found = OPTION.fullmatch(line)
+def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_Line]:
+    """Yield the lines of a file, and in place of !include those of the included files."""
+    group = ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        place, line = f"{name} line {number}", raw.strip()
+        if line.startswith("[") and "]" in line:
+            group = line[1:].partition("]")[0].strip()
+        included = _included(file, name, line) if depth < DEEPEST else []
+        for part in included:
+            yield from _lines(file, part.name, part.text, depth + 1)
+        if included and group:
+            # The group of the including file goes on.
+            yield _Line(f"[{group}]", group, place)
+        if not included:
+            yield _Line(raw, group, place)
+
+
+def _included(file: GivenFile, name: str, line: str) -> list[GivenFile]:
+    """Return the files that a line includes; none if it includes nothing, or what is not beside the file."""
+    found = INCLUDE.fullmatch(line)
     if not found:
-        raise LabError(f"{place}: {line!r} is not an option", "NAME = VALUE, or NAME alone for a switch that is on")
-    value = "ON" if found["value"] is None else found["value"].strip()
-    if "\\" in value:
+        return []
+    path = beside(name, found["path"])
+    if not found["folder"]:
+        return [part for part in file.beside if part.name == path]
+    # A folder is there under its own name as well, since it may have no file.
+    parts = [part for part in file.beside if posixpath.dirname(part.name) == path and part.name.endswith((".cnf", "/"))]
+    return sorted(parts, key=lambda part: part.name)
+
+
+def _refused(file: GivenFile, refused: Iterable[LabError]) -> LabError:
+    said = [f"{error.found}; {error.next_step or f'expected: {error.expected}'}" for error in refused]
+    return LabError(
+        "\n  ".join([f"{file.name} has {len(said)} lines that are not for the lab's servers:", *said]),
+        "options of a server that the lab does not set itself",
+        "change these lines in a copy of the file",
+    )
+
+
+def _option(line: _Line) -> Option | None:
+    """Return the option of a line; None for a line without one."""
+    text = line.text.strip()
+    if not text or text[0] in "#;" or (text[0] == "[" and "]" in text):
+        return None
+    if text[0] == "!":
+        path = found["path"] if (found := INCLUDE.fullmatch(text)) else text
         raise LabError(
-            f"{place}: {line!r} has a backslash, so its value could not be compared with the server's",
-            "a value without a backslash",
+            f"{line.place}: {text!r} includes what is not beside the file",
+            "a file, or a folder with files *.cnf, in the same folder",
+            f"put {posixpath.basename(path.rstrip('/'))} beside it, or remove the line from a copy of the file",
         )
+    if text[0] == "[":
+        raise LabError(f"{line.place}: {text!r} is not a group", "[NAME]", f"write {text}]")
+    if not line.group:
+        raise LabError(f"{line.place}: {text!r} is in no group", "a line [mysqld] before it", "write [mysqld] above it")
+    if commented := COMMENT.fullmatch(text):
+        text = commented[1].strip()
+    found = OPTION.fullmatch(text)
+    if not found:
+        raise LabError(
+            f"{line.place}: {text!r} is not an option",
+            "NAME = VALUE, or NAME alone for a switch that is on",
+            "correct or remove it",
+        )
+    name, value = _resolved(found["name"], found["value"], line.place)
+    refuse_reserved(name, line.place)
+    return Option(name, value, line.place)
+
+
+def _resolved(written: str, value: str | None, place: str) -> tuple[str, str]:
+    """Return the name of the variable that an option sets, and its value."""
+    name = written.replace("-", "_").lower().removeprefix(LOOSE)
+    if name.startswith("maximum_"):
+        raise LabError(
+            f"{place}: {written} bounds the values of sessions, which cannot be read from a server",
+            f"{name.removeprefix('maximum_')} itself",
+            "remove it from a copy of the file",
+        )
+    plain = None if value is None else _plain(value, place)
+    prefix = next((each for each in SWITCHES if name.startswith(each) and name not in NAMED_LIKE_SWITCHES), "")
+    if prefix:
+        usual, opposite = SWITCHES[prefix]
+        return name.removeprefix(prefix), opposite if plain == "0" else usual
+    return name, "ON" if plain is None else plain
+
+
+def _plain(value: str, place: str) -> str:
+    """Return a value without its quotes, and with the characters that escapes stand for."""
+    value = value.strip()
+    if value[:1] in ("'", '"') and not CLOSED.match(value):
+        raise LabError(f"{place}: the quote in {value!r} is never closed", f"a closing {value[0]}", f"add {value[0]}")
     if quoted := QUOTED.fullmatch(value):
         value = quoted[2]
-    return Option(found["name"].replace("-", "_").lower().removeprefix(LOOSE), value, place)
-
-
-def refuse_reserved(option: Option) -> None:
-    """Raise LabError for an option that the lab sets itself."""
-    if reason := next((why for pattern, why in RESERVED.items() if fnmatchcase(option.name, pattern)), ""):
-        place = f"{option.place}: " if option.place else ""
-        next_ = "remove it from a copy of the file" if place else ""
-        raise LabError(
-            f"{place}{option.name} cannot be set: {reason}", IN_PLACE.get(option.name, "other options"), next_
-        )
+    return ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[0]), value)
 
 
 def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None:
@@ -196,47 +221,3 @@ def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None
                 "one of the two",
                 f"leave {name} out of {file.name}",
             )
-
-
-@dataclass(frozen=True)
-class StartOptions:
-    """The options that a node is started with: the user's file, and variables that cannot be changed at run time."""
-
-    file: GivenFile | None = None
-    variables: Mapping[str, str] | None = None
-
-    @property
-    def options(self) -> list[Option]:
-        """Return all options, each of which can be read from the server."""
-        given = options_of(self.file) if self.file else []
-        return [*given, *(Option(name, value) for name, value in sorted((self.variables or {}).items()))]
-
-    def refuse_reserved(self) -> None:
-        """Raise LabError for an option that the lab sets itself."""
-        for option in self.options:
-            refuse_reserved(option)
-
-    @property
-    def text(self) -> str:
-        """Return the contents of the node's option file; empty if it needs no options besides the lab's."""
-        lines = [f"{name} = {value}" for name, value in sorted((self.variables or {}).items())]
-        own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
-        given = self.file.text.rstrip("\n") + "\n" if self.file else ""
-        return given + own
-
-
-def unknown_in(errors: Iterable[str]) -> list[str]:
-    """Return the variables that a server did not know, by the errors in its log."""
-    return [name.replace("-", "_").lower() for error in errors for name in UNKNOWN.findall(error)]
-
-
-def last_errors(log: str, most: int = 3) -> list[str]:
-    """Return the last errors of a server's log; its last line if it names none.
-
-    Galera's errors (WSREP) are left out if there are others: its library logs some after the error that ended the
-    server.
-    """
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line.partition("[ERROR] ")[2] for line in lines if "[ERROR] " in line and "Aborting" not in line]
-    causes = [error for error in errors if not error.startswith("WSREP:")]
-    return causes[-most:] or errors[-most:] or lines[-1:]

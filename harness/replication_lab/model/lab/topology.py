@@ -141,25 +141,28 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
     toxics: dict[str, str] = {}
     storage: dict[str, Storage] = {}
     manager: str = ""
+    # The node that a further replica is like, and the node that a relay is like: what `lab up --replicas` makes.
+    more: dict[str, str] = {}
 
 
 @cache
 def parse_topology(name: str, text: str, file: str = "") -> Topology:
     """Return the Topology of the text of compose/NAME.yaml; LabError says which key or value does not fit."""
     file = file or f"compose/{name}.yaml"
-    document = _mapping(file, text)
+    document = mapping_of(file, text)
     lab = _lab(file, document)
     links = () if lab.replication == NO_REPLICATION else _links(file, document)
     nodes = _nodes(file, document, links)
     topology = Topology(name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager)
     for link in lab.toxics:
         topology.link(link)
-    for node in lab.storage:
+    for node in (*lab.storage, *lab.more.values()):
         topology.node(node)
     return topology
 
 
-def _mapping(file: str, text: str) -> dict[str, Any]:
+def mapping_of(file: str, text: str) -> dict[str, Any]:
+    """Return the document of a Compose file's text; LabError if it is none."""
     try:
         document = yaml.load(text, LOADER)
     except yaml.YAMLError as error:
@@ -179,7 +182,7 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
     try:
         return msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:
-        expected = 'the keys "about", "replication", "toxics", "storage", "manager"'
+        expected = 'the keys "about", "replication", "toxics", "storage", "manager", "more"'
         raise LabError(f"{file}: x-lab: {error}", expected) from error
 
 
@@ -203,7 +206,8 @@ def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
 
 def _link(file: str, entry: dict[str, str], services: dict[str, Any]) -> Link:
     name = entry.get("name", "")
-    for source, target, kind in product(services, services, ("", RING)):
+    starts = [service for service in services if name.startswith(f"{service}-")]
+    for source, target, kind in product(starts, services, ("", RING)):
         way = f"{source}-{target}{kind}"
         if name == way or name in {f"{way}-{channel}" for channel in CHANNELS}:
             return Link(way, entry["listen"], entry["upstream"], source, target, (name,))

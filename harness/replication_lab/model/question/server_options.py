@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import StartOptions, refuse_both
+from replication_lab.model.lab.option_file import refuse_both
+from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.question.setting import VALUE, VARIABLE, setting
 
 # A node, and a variable of its server.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import Option, options_of, refuse_both, refuse_reserved
+from replication_lab.model.lab.option_file import options_of, refuse_both
+from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
 from replication_lab.model.question.rate import per_second, planned
 from replication_lab.model.question.setting import (
@@ -203,7 +204,7 @@ def _refuse_no_setting(name: str) -> None:
             f"{asked.what}, without {asked.node}",
             f"--set {asked.what}=…",
         )
-    refuse_reserved(Option(asked.what, ""))
+    refuse_reserved(asked.what)
 
 
 def _refuse_bad_value(name: str, value: str) -> None:

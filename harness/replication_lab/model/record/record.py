@@ -286,7 +286,7 @@ def of_another_version(found: str) -> LabError:
     return LabError(
         found,
         f"a record of schema {OLDEST_SCHEMA} to {SCHEMA}",
-        "read it with the version of the lab that wrote it, or measure again by ./lab run, ./lab ask or ./lab drill",
+        "read it with the version that wrote it, or measure again: ./lab list experiments, or ./lab list drills",
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 from docker.errors import ContainerError
@@ -82,8 +83,8 @@ def _kernel() -> str:
         ) from error
 
 
-def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
-    """Return the Compose file of a lab's storage."""
+def overlay(lab: str, compose_file: Path, storages: dict[str, Storage]) -> str:
+    """Return the Compose file of a lab's storage, beside that of its topology."""
     import jinja2  # only here: most labs have no emulated disks, and each command would wait for it
 
     template = (catalogue.STORAGE / "overlay.yaml.j2").read_text()
@@ -91,7 +92,7 @@ def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
     environment.filters["placed"] = lambda name: quoted(str(catalogue.STORAGE / name))
     return environment.from_string(template).render(
         lab=lab,
-        topology=catalogue.compose_file(topology),
+        topology=compose_file,
         arrays=[_described(lab, node, storage) for node, storage in storages.items()],
     )
 

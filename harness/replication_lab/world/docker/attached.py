@@ -23,9 +23,7 @@ from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
 from replication_lab.world.packets.link_ends import LinkEnds
-from replication_lab.world.packets.toxiproxy import Toxiproxy
-
-ACCEPTED = "Accepted client"
+from replication_lab.world.packets.toxiproxy import Toxiproxy, accepted_clients
 
 
 class AttachedServer(Server):
@@ -140,14 +138,7 @@ class AttachedLab(Lab):
             for container in self.all_containers.of(link.consumer)
             for network in container.attrs["NetworkSettings"]["Networks"].values()
         }
-        return sum(address in addresses for address in self._accepted(link))
-
-    def _accepted(self, link: AttachedLink) -> Iterator[str]:
-        """Yield the address of each client whose connection a link's Toxiproxy has accepted."""
-        for line in self.service(link.service).logs("all").splitlines():
-            if ACCEPTED in line:
-                with suppress(msgspec.DecodeError, KeyError):
-                    yield msgspec.json.decode(line)["client"].rpartition(":")[0].strip("[]")
+        return sum(client in addresses for _, client in accepted_clients(self.service(link.service).logs("all")))
 
     def leads_through(self, name: str) -> bool:
         """Return whether each container of a link's consumer still has the alias of the link."""

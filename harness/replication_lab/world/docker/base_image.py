@@ -13,10 +13,15 @@ from replication_lab.world import installing, places
 
 NAME, PULLED = "replication-lab/base", "debian:trixie-slim"
 OWN = "replication-lab/*"
+# In a release: the images that were published with it, with their digests. They are pulled, without their base.
+RELEASED = places.DATA / "images" / "released.digests"
 
 
 def is_first() -> bool:
-    """Return whether the engine has none of the lab's images; False if it does not tell."""
+    """Return whether the engine has none of the lab's images, and they will be built; False if it does not tell."""
+    source = os.environ.get("LAB_IMAGES", "") or ("released" if RELEASED.is_file() else "none")
+    if source != "none":
+        return False
     listed = subprocess.run(["docker", "image", "ls", "--quiet", OWN], capture_output=True, text=True, check=False)
     return not listed.returncode and not listed.stdout.strip()
 

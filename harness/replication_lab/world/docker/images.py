@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue, lock
+from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
@@ -37,7 +37,7 @@ MEGABYTES = {
 
 
 def ensure(names: Iterable[str]) -> None:
-    """Get those of these images that are missing or older than their recipe: pull them if LAB_IMAGES is set, or build.
+    """Get those of these images that are missing or older than their recipe: pull them from a registry, or build them.
 
     The base image is made if something is built and it is missing.
     """
@@ -46,7 +46,9 @@ def ensure(names: Iterable[str]) -> None:
         # Two commands that need the same image build it once: the second one waits for the lock, then finds the image.
         with lock.held("images"):
             missing = [name for name in names if not is_current(name)]
-            _build([name for name in missing if not registry.prefix() or not _is_fetched(name)])
+            # All at once: a small image does not wait for a large one.
+            fetched = at_once.of_each(_is_fetched, missing) if registry.prefix() else [False] * len(missing)
+            _build([name for name, there in zip(missing, fetched, strict=True) if not there])
 
 
 def _is_fetched(name: str) -> bool:

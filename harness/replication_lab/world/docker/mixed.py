@@ -15,12 +15,12 @@ CHARACTERS = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 HEAD = """\
 # The servers of nodes that differ, written by `lab up`. With plain Compose:
 #
-#     docker compose --env-file runs/labs/LAB.env -f compose/{topology}.yaml -f runs/labs/LAB.servers.yaml up --wait
+#     docker compose --env-file runs/labs/LAB.env -f {file} -f runs/labs/LAB.servers.yaml up --wait
 """
 
 
-def overlay(topology: Topology, text: str) -> str:
-    """Return the Compose file of each node's server; an empty text if all nodes run the same."""
+def overlay(topology: Topology, text: str, compose_file: Path) -> str:
+    """Return what differs from a topology's Compose file: each node's server; an empty text if all run the same."""
     texts = servers.of_nodes(topology, text)
     if len(set(texts.values())) == 1:
         return ""
@@ -44,7 +44,7 @@ def overlay(topology: Topology, text: str) -> str:
             service["cap_add"] = _parts()["server-of-others"]["cap_add"]
         file["services"][node.name] = service
         file["configs"] |= {f"{name}-{node.name}": configs[name] for name in given}
-    return HEAD.format(topology=topology.name) + msgspec.yaml.encode(file).decode()
+    return HEAD.format(file=compose_file) + msgspec.yaml.encode(file).decode()
 
 
 def _configs(engine: str) -> dict[str, dict[str, str]]:

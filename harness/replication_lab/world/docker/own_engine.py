@@ -71,17 +71,13 @@ def elsewhere() -> str:
     return "" if endpoint == f"unix://{SOCKET}" else endpoint
 
 
-def _installed() -> bool:
-    return shutil.which("dockerd", path=_SBIN) is not None
-
-
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
 def _missing() -> HostChange:
     """Return what has to be installed and started here; LabError on a machine without apt."""
     start = "the Docker engine"
-    if _installed():
+    if shutil.which("dockerd", path=_SBIN) is not None:
         return HostChange("a running Docker engine (installed, but not running)", [_start_command()], starts=start)
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(

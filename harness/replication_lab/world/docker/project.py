@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab import size
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
@@ -53,13 +54,15 @@ def start(asked: LabRequest) -> Lab:
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
     write_whole(env_file, _environment(lab).encode())
-    files = [catalogue.compose_file(topology.name)]
-    if differing := mixed.overlay(topology, asked.engine):
+    files = [compose_file(lab)]
+    if catalogue.is_resized(topology.name):
+        write_whole(files[0], catalogue.compose_text(topology.name).encode())
+    if differing := mixed.overlay(topology, asked.engine, files[0]):
         files.append(lab_files.file_of(name, lab_files.SERVERS))
         write_whole(files[-1], differing.encode())
     if asked.storage:
         files.append(lab_files.file_of(name, lab_files.STORAGE))
-        write_whole(files[-1], storage_overlay.overlay(name, topology.name, asked.storage).encode())
+        write_whole(files[-1], storage_overlay.overlay(name, files[0], asked.storage).encode())
     started = compose.Project(name, tuple(files), env_file, ("load",) if asked.load else ())
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
@@ -78,6 +81,13 @@ def start(asked: LabRequest) -> Lab:
             with signals_held():
                 lab.down()
     return lab
+
+
+def compose_file(lab: Lab) -> Path:
+    """Return the Compose file of a lab's topology: the lab's own one if the topology has a size of its own."""
+    if catalogue.is_resized(lab.topology.name):
+        return lab_files.file_of(lab.name, lab_files.TOPOLOGY)
+    return catalogue.compose_file(lab.topology.name)
 
 
 def _refuse_another_server(lab: Lab) -> None:
@@ -105,7 +115,7 @@ def _refuse_another_server(lab: Lab) -> None:
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
     kept, env_file = lab_files.settings(lab.name), lab_files.file_of(lab.name, lab_files.SETTINGS)
-    own = [catalogue.compose_file(lab.topology.name), lab_files.file_of(lab.name, lab_files.SERVERS)]
+    own = [compose_file(lab), lab_files.file_of(lab.name, lab_files.SERVERS)]
     files = tuple(file for file in (*own, overlay) if file.exists())
     try:
         with exported(kept):
@@ -158,7 +168,7 @@ def check_state_transfer() -> None:
 
 def _environment(lab: Lab) -> str:
     # The lab itself reads the topology's file from here: it never opens a file that a label names.
-    file, engine_id = catalogue.compose_file(lab.topology.name), machine.facts().engine_id
+    file, engine_id = compose_file(lab), machine.facts().engine_id
     settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
@@ -329,13 +339,13 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
 def _topology(name: str, node: Container) -> Topology | None:
     """Return a lab's topology: from the file that it was started with here, else by its name in this checkout.
 
-    The label of Compose tells only a name: a file that it names is not opened.
+    Labels tell only a name: a file that one names is not opened.
     """
+    resized = node.labels.get(size.LABEL, "")
     if file := lab_files.settings(name).get(TOPOLOGY):
-        return catalogue.topology_of(Path(unquote(file)))
-    named = FILE_NAMES.findall(node.labels.get(labels.CONFIG_FILES, ""))
-    stem = next((each for each in named if each in catalogue.topologies()), None)
-    return catalogue.topology(stem) if stem else None
+        return catalogue.topology_of(Path(unquote(file)), resized)
+    named = [resized, *FILE_NAMES.findall(node.labels.get(labels.CONFIG_FILES, ""))]
+    return next(filter(None, map(catalogue.topology_named, named)), None)
 
 
 def _passwords(node: Container) -> dict[str, str]:

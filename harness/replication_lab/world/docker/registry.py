@@ -2,7 +2,8 @@
 
 An image's tag in the registry has the digest of its recipe and its processor, so an image of another recipe or for
 another processor is never taken for the one that is needed. An account that can push there can still put another image
-under the tag. With a file of digests, as `lab images build --push` prints them, only those images are pulled.
+under the tag. With a file of digests, as `lab images build --push` prints them, only those images are pulled. A release
+contains such a file: without LAB_IMAGES its images are pulled.
 """
 
 import os
@@ -13,17 +14,22 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.images import Image
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import bake_file, engine
+from replication_lab.world.docker import bake_file, base_image, engine
 
 VARIABLE, DIGESTS = "LAB_IMAGES", "LAB_IMAGES_DIGESTS"
+# The value of LAB_IMAGES with which every image is built here.
+NONE = "none"
 _PINNED = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 _PREFIX = re.compile(r"[a-z0-9.-]+(:\d+)?(/[a-z0-9._-]+)*")
 
 
 def prefix() -> str:
-    """Return what LAB_IMAGES holds, checked; an empty string if it is unset."""
+    """Return the prefix in LAB_IMAGES, checked, or without it that of the release; an empty string if there is none."""
     found = os.environ.get(VARIABLE, "").rstrip("/")
-    return checked(found, VARIABLE) if found else ""
+    if not found:
+        pinned = next(iter(_pinned(base_image.RELEASED)), "") if base_image.RELEASED.is_file() else ""
+        return pinned.rpartition("/")[0]
+    return "" if found == NONE else checked(found, VARIABLE)
 
 
 def checked(found: str, origin: str) -> str:
@@ -49,7 +55,7 @@ def fetched(name: str) -> Image | str:
     wanted = f"{repository}:{tag}"
     digest = _digest(wanted)
     if digest == "":
-        return f"{os.environ[DIGESTS]} has no digest of {wanted}"
+        return f"{_digests()} has no digest of {wanted}"
     try:
         image = engine.client().images.pull(repository, digest or tag)
         # What is pulled by its digest has no tag, and `lab clean --images` finds images by their tags.
@@ -62,18 +68,28 @@ def fetched(name: str) -> Image | str:
     return image
 
 
+def _digests() -> Path | None:
+    """Return the file of digests: that of LAB_IMAGES_DIGESTS, or the release's without LAB_IMAGES; None without one."""
+    if path := os.environ.get(DIGESTS):
+        return Path(path)
+    return None if os.environ.get(VARIABLE) or not base_image.RELEASED.is_file() else base_image.RELEASED
+
+
 def _digest(wanted: str) -> str | None:
-    """Return the digest that the file of LAB_IMAGES_DIGESTS has for an image, "" if none; None without such a file."""
-    if not (path := os.environ.get(DIGESTS)):
-        return None
+    """Return the digest that the file of digests has for an image, "" if none; None without such a file."""
+    path = _digests()
+    return None if path is None else _pinned(path).get(wanted, "")
+
+
+def _pinned(path: Path) -> dict[str, str]:
+    """Return the digest of each image in a file of digests; LabError for a file that cannot be read."""
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = path.read_text().splitlines()
     except OSError as error:
         raise LabError(
             f"{DIGESTS} is {path}, which cannot be read: {error.strerror}", "what `lab images build --push` printed"
         ) from error
-    found = dict(line.strip().split("@", 1) for line in lines if _PINNED.fullmatch(line.strip()))
-    return found.get(wanted, "")
+    return dict(line.strip().split("@", 1) for line in lines if _PINNED.fullmatch(line.strip()))
 
 
 def publish(image: Image, name: str, prefix_: str) -> str:

@@ -52,6 +52,12 @@ def others_images(topology: Topology, text: str) -> list[str]:
     return [each.image for each in asked if each.image]
 
 
+def image_of(text: str) -> str:
+    """Return the image that a server runs from."""
+    asked = ready(text)
+    return asked.image or images.PREFIX + asked.engine
+
+
 @cache
 def ready(text: str) -> ServerName:
     """Return the server with its engine known.
@@ -122,18 +128,23 @@ def _family(engine_name: str) -> str:
 
 def version_of(image: str) -> Version:
     """Return the version that the server program in an image reports."""
+    status, said = said_by(image, ASK_VERSION)
+    if status:
+        raise LabError(f"`{ASK_VERSION}` failed in it: {said.strip()}")
+    return parse_version(said)
+
+
+def said_by(image: str, script: str, **environment: str) -> tuple[int, str]:
+    """Run a script for sh in a container of its own, without a network; return its exit status and what it printed."""
     try:
         container = engine.client().containers.create(
-            image, ["-c", ASK_VERSION], entrypoint="sh", network_disabled=True, cap_drop=["ALL"]
+            image, ["-c", script], entrypoint="sh", network_disabled=True, cap_drop=["ALL"], environment=environment
         )
         try:
             container.start()
-            status, said = container.wait()["StatusCode"], container.logs()
+            return container.wait()["StatusCode"], container.logs().decode(errors="replace")
         finally:
             # Also the volumes that the image declares: the client library's own removal leaves them.
             container.remove(force=True, v=True)
     except APIError as error:
-        raise LabError(f"`{ASK_VERSION}` failed in it: {error}") from error
-    if status:
-        raise LabError(f"`{ASK_VERSION}` failed in it: {said.decode(errors='replace').strip()}")
-    return parse_version(said.decode(errors="replace"))
+        raise LabError(f"`{script}` failed in {image}: {error}") from error

@@ -27,6 +27,8 @@ from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
 
 STOP_SECONDS, SOON_SECONDS = 30, 2
+# The longest time in which a proxy ends a connection that leads nowhere.
+CLOSED_SECONDS = 0.5
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
 # The names of variables with a password, not with the name of a file that has one.
@@ -330,6 +332,17 @@ def without_passwords(text: str, environment: Mapping[str, str]) -> str:
 def _environment(container: Container) -> dict[str, str]:
     entries = container.attrs["Config"].get("Env") or []
     return dict(entry.partition("=")[::2] for entry in entries)
+
+
+def stays_open(address: tuple[str, int]) -> bool:
+    """Return whether a connection is not ended at once, as Toxiproxy ends it if nothing listens behind it."""
+    try:
+        with socket.create_connection(address, timeout=CLOSED_SECONDS) as connection:
+            return bool(connection.recv(1))
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
 
 
 def reachable(address: str, port: int) -> bool:

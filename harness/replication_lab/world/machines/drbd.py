@@ -170,10 +170,9 @@ class Peer:
     def refuse_unless_running(self) -> None:
         """Raise LabError, with the command that brings it back, if the machine is off or frozen."""
         state = self.state()
-        if state == "paused":
-            raise LabError(f"{self.node} is frozen", "a running machine", f"./lab start {self.node}")
         if state != "running":
-            raise LabError(f"{self.node} is not running", "a running machine", f"./lab start {self.node}")
+            said = "frozen" if state == "paused" else "not running"
+            raise LabError(f"{self.node} is {said}", "a running machine", f"./lab start {self.node}")
 
     def power_on(self) -> ResourceStatus:
         """Start its disk and its machine, if they are off; return its status once its resource is up."""

@@ -66,6 +66,8 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # How to wait for a position as a file and a place in it, on a server that can be without GTIDs.
     wait_for_file: str = ""
     before: tuple[int, ...] = ()
+    # The variable with the number of replicas that a semi-synchronous commit waits for; empty on a server without it.
+    semisync_count: str = ""
     # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""
     redo: RedoNames | None = None

@@ -7,6 +7,7 @@ from replication_lab.world.mysql.server import Server
 BY_VARIABLE = {
     "semisync": ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),
     "wait_point": ("rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point"),
+    "wait_count": ("rpl_semi_sync_master_wait_for_slave_count", "rpl_semi_sync_source_wait_for_replica_count"),
     "gtid": ("gtid_domain_id", "gtid_mode"),
     "optimistic": ("slave_parallel_mode",),
     "per_database": ("replica_parallel_type",),

@@ -28,7 +28,7 @@ def own_schema(server: Server) -> Iterator[None]:
         raise LabError(
             f"the account on {server.name} cannot make a schema for the drill: {error.found}",
             "an account with all privileges, such as root",
-            f"./lab detach, then ./lab attach with --dsn {server.name}=@FILE",
+            f"./lab detach, then attach again with --dsn {server.name}=@FILE",
         ) from error
     try:
         yield

@@ -1,6 +1,7 @@
 """Toxiproxy's HTTP API."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ SECONDS = 5
 # More changes than any Toxiproxy lists.
 ALL_CHANGES = 1 << 31
 MICROSECONDS = 1000
+ACCEPTED = "Accepted client"
 
 
 class Toxiproxy:
@@ -108,6 +110,15 @@ class Toxiproxy:
         counter = f'{LINK_RATE}_bytes_total{{link="{link}"}} '
         counted = [line.removeprefix(counter) for line in answer.text.splitlines() if line.startswith(counter)]
         return int(float(counted[0])) if counted else 0
+
+
+def accepted_clients(log: str) -> Iterator[tuple[str, str]]:
+    """Yield the proxy's name and the client's address of each connection that a Toxiproxy says it has accepted."""
+    for line in log.splitlines():
+        if ACCEPTED in line:
+            with suppress(msgspec.DecodeError, KeyError):
+                said = msgspec.json.decode(line)
+                yield said["name"], said["client"].rpartition(":")[0].strip("[]")
 
 
 def _in_milliseconds(body: ToxicBody) -> ToxicBody:

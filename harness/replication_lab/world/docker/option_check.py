@@ -1,0 +1,81 @@
+"""What a server's own program says of options, asked in a container before any server of a lab starts."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from replication_lab.model.core.errors import did_you_mean
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.option_file import Option, options_of
+from replication_lab.model.lab.server_log import named_in
+from replication_lab.model.lab.server_version import Version, parse_version
+from replication_lab.world.docker.servers import said_by
+from replication_lab.world.mysql.variables import why_unknown
+
+PROGRAM = "server=$(command -v mariadbd || command -v mysqld)"
+# The variables of a program, with their values, come after this line of its help.
+TABLE = "Variables (--variable-name=value)"
+KNOWN = f"{PROGRAM}; $server --version; $server --no-defaults --verbose --help 2>/dev/null"
+WITH_FILE = f'{PROGRAM}; printf %s "$LAB_OPTIONS" >/tmp/lab.cnf; $server --defaults-file=/tmp/lab.cnf --user=mysql'
+# Only some versions have a check of its own; the help of the others reads the options as a start does.
+CHECK, HELP = "--log-error-verbosity=2 --validate-config 2>&1", "--verbose --help 2>&1 >/dev/null"
+HAVE_CHECK = Version("mysql", (8, 0))
+# What comes before a message: time, level, number, subsystem, program.
+PREFIX = re.compile(r".*\] (?:Buffered error: )?(?:\S*/(?:mysqld|mariadbd): )?")
+# Variables of plugins, which the program does not load for these questions.
+OF_PLUGINS = ("group_replication_", "rpl_semi_sync_", "wsrep_provider_", "clone_", "validate_password")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A server program in an image: its version and the options that it knows."""
+
+    version: Version
+    options: frozenset[str]
+
+
+@cache
+def program(image: str) -> Program:
+    """Return what the server program in an image says of itself; LabError if it cannot be asked."""
+    _, said = said_by(image, KNOWN)
+    table = said.partition(TABLE)[2].splitlines()
+    # Two more lines belong to the table's head.
+    names = (line.split()[0] for line in table[2:] if line[:1].isalpha() and "-" * 9 not in line)
+    return Program(parse_version(said), frozenset(name.replace("-", "_") for name in names))
+
+
+@cache
+def complaints(image: str, file: GivenFile) -> dict[Option, str]:
+    """Return the options of a file that a server does not take, ignores or changes, with its program's words.
+
+    The program ends at its first error. So what it named is left out, and it is asked again until it names nothing.
+    """
+    asked = program(image)
+    found: dict[Option, str] = {}
+    left = [option for option in options_of(file, asked.version) if not option.name.startswith(OF_PLUGINS)]
+    for option in left if asked.options else []:
+        if option.name not in asked.options:
+            why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
+            found[option] = f"{asked.version} has no such option{why}"
+    has_check = asked.version.family == HAVE_CHECK.family and asked.version.numbers >= HAVE_CHECK.numbers
+    while left := [option for option in left if option not in found]:
+        text = "".join(f"{line}\n" for line in ["[mysqld]", *map(_line, left)])
+        _, said = said_by(image, f"{WITH_FILE} {CHECK if has_check else HELP}", LAB_OPTIONS=text)
+        # The first words about an option are those of its error.
+        named = {option: line for line in reversed(_about_values(said)) for option in named_in(line, left)}
+        if not named:
+            break
+        found |= named
+    return found
+
+
+def _about_values(said: str) -> list[str]:
+    """Return the errors in what a program printed, and its warnings about values that it changes."""
+    lines = said.splitlines()
+    errors = [line for line in lines if "[ERROR] " in line] + [line for line in lines if " adjusted to " in line]
+    return [PREFIX.sub("", line) for line in errors]
+
+
+def _line(option: Option) -> str:
+    value = option.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{option.name} = "{value}"'

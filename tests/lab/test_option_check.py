@@ -1,0 +1,92 @@
+"""Do the servers' own programs check a my.cnf as the servers read it, and does a bad one end before a lab starts?"""
+
+import re
+
+import pytest
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.option_file import groups_of
+from replication_lab.world import catalogue, given_texts
+from replication_lab.world.docker import images, option_check, servers
+
+from tests.lab.conftest import things_of
+
+FILES = catalogue.ROOT / "tests" / "files" / "cnf"
+OTHERS = ("mysql-8.0", "mysql-5.5", "mysql-5.6", "mysql-5.7", "mariadb-10.1", "mariadb-10.2", "mariadb-10.11")
+ENGINES = ["mariadb", *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
+READ = re.compile(r"The following groups are read: (.*)")
+
+
+@pytest.fixture(params=ENGINES)
+def image(docker, request):
+    """Return the image of an engine, made ready."""
+    images.ensure([request.param])
+    return servers.image_of(request.param)
+
+
+def test_the_lab_knows_the_groups_that_a_server_reads(image):
+    """The program lists them itself; a group of its own version is among them."""
+    _, said = servers.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
+    read = set(READ.search(said)[1].split())
+    known = set(groups_of(option_check.program(image).version))
+
+    assert read - {"server"} <= known
+    assert {group for group in known if re.search(r"\d\.\d", group) and not group.startswith("mariadbd")} <= read
+
+
+@pytest.mark.parametrize("name", ["both.cnf", "debian/my.cnf", "relative/my.cnf", "repeated.cnf", "buffer-pool.cnf"])
+def test_a_program_takes_what_its_server_takes(image, name):
+    """Whatever the way in which it is written."""
+    assert option_check.complaints(image, given_texts.read(FILES / name)) == {}
+
+
+def test_a_program_names_every_option_that_its_server_does_not_take(image):
+    """Each by its line, in one answer."""
+    found = option_check.complaints(image, given_texts.read(FILES / "misspelt.cnf"))
+
+    assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"}
+
+
+def test_a_quoted_value_reaches_the_program_as_it_is(image):
+    """With quotes, a backslash and a number sign in it."""
+    file = GivenFile("a.cnf", '[mysqld]\ninit_connect = \'SET @a = "b # c", @d = "e\\\\f"\' # a comment\n')
+
+    assert option_check.complaints(image, file) == {}
+
+
+def test_a_bad_file_ends_before_a_lab_starts(command, name):
+    """The sabotage: no container of the lab is left, because none was made."""
+    refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "misspelt.cnf"))
+
+    assert refused.returncode == 3
+    assert all(f"misspelt.cnf line {number}: " in refused.stderr for number in range(3, 9)), refused.stderr
+    assert "starting" not in refused.stderr
+    assert things_of(name) == []
+
+
+@pytest.mark.long
+def test_a_server_that_cannot_get_its_memory_names_the_option(command, name):
+    """The program's check cannot know it; the error of the start has the cause and the line of the file."""
+    refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "buffer-pool.cnf"))
+
+    assert refused.returncode == 3
+    assert "this is about innodb_buffer_pool_size = 48G (buffer-pool.cnf line 4)" in refused.stderr
+    assert "Generic error" not in refused.stderr
+    assert things_of(name) == []
+
+
+@pytest.mark.long
+def test_a_cluster_reads_the_files_of_a_distribution(command, name):
+    """A folder beside the file, of which one option is repeated."""
+    started = command("up", "galera-2", "--lab", name, "--cnf", str(FILES / "debian" / "my.cnf"))
+
+    assert started.returncode == 0, started.stderr
+    assert "node2 has back_log=75 (mysql.conf.d/20-more.cnf line 2, not 70 of" in started.stderr
+    command("down", "--lab", name)
+
+
+def test_a_program_that_cannot_be_asked_is_an_error(docker):
+    """Such as one of an image without a server: `lab up` has refused it before."""
+    images.ensure(["toxiproxy"])
+    with pytest.raises(LabError):
+        option_check.program("replication-lab/toxiproxy")
