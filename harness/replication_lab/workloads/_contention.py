@@ -146,6 +146,6 @@ def _client(
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:
     """Return the sum of a column on every node, the source's first, once all have applied what was committed."""
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
     nodes = (lab.topology.source, *lab.topology.replicas)
     return [int(lab.node(node.name).server().value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]

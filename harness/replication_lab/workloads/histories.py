@@ -86,7 +86,7 @@ class Histories:
         """Empty the rows, run the transactions, wait for all copies, and check what was read."""
         rows = ", ".join(f"({key}, NULL, '')" for key in range(self.rows))
         lab.node(lab.topology.source.name).server().execute(f"REPLACE INTO {TABLE} VALUES {rows}")
-        replication.of(lab).wait_until_level()
+        replication.of(lab).wait_until_caught_up()
         writers = self.nodes or tuple(node.name for node in lab.topology.nodes)
         nodes = [*(writers[number % len(writers)] for number in range(self.clients)), *self.readers]
         recorders = [_Recorder(self.rows, reads_only=number >= self.clients) for number in range(len(nodes))]
@@ -97,7 +97,7 @@ class Histories:
             for number, (node, recorder, client) in enumerate(zip(nodes, recorders, clients, strict=True), 1)
             for one in recorder.transactions(number, node, client, load)
         ]
-        replication.of(lab).wait_until_level()
+        replication.of(lab).wait_until_caught_up()
         return Checked(clients, 0, [], history=history, found=anomalies(history, self._final(lab)))
 
     def _final(self, lab: Lab) -> Mapping[Key, tuple[int, ...]]:
