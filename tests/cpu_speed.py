@@ -1,4 +1,4 @@
-"""The speed of this machine's CPUs, beside that of the machine of docs/performance.md: a slow suite explains itself."""
+"""The speed of this machine's CPUs, beside that of the machine of docs/project.md: a slow suite explains itself."""
 
 from statistics import median
 
@@ -18,4 +18,4 @@ def compared(mine: float) -> str:
     """Return in words how long the loop took here, and there if that is known."""
     said = f"speed of the CPUs: a loop took {mine:.0f} us"
     there = kept.bench_loop_us()
-    return f"{said}, {mine / there:.2f} times as long as on the machine of docs/performance.md" if there else said
+    return f"{said}, {mine / there:.2f} times as long as on the machine of docs/project.md" if there else said

@@ -28,6 +28,7 @@ from rich.console import Console
 from tests import drill_page
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
+from tests.kept_table import digits, known_value, quoted, table, with_interval
 from tests.records import golden
 
 ROOT = catalogue.ROOT
@@ -52,18 +53,6 @@ def page(path: Path) -> str:
 
 def _part(kind: str, *which: str) -> str:
     return MAKERS[kind](*which)
-
-
-def digits(value: float) -> str:
-    """Return a figure with three significant digits, and no more of an integer's."""
-    if value == 0:
-        return "0"
-    rounded = float(f"{value:.2e}")
-    return f"{rounded:#.3g}".rstrip(".") if abs(rounded) < 1000 else f"{rounded:.0f}"
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    return f"{digits(value)} [{digits(low)}–{digits(high)}]"
 
 
 # --- drills -----------------------------------------------------------------------------------------------------------
@@ -122,11 +111,6 @@ def measured(claim: ClaimJudgement) -> str:
     if claim.measured is None or claim.interval is None:
         return known_value(claim.measured)
     return with_interval(claim.measured, claim.interval.low, claim.interval.high)
-
-
-def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
-    lines = (head, ("---",) * len(head), *rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in lines).replace("| --- ", "|---").replace("---|---", "---|---")
 
 
 def claims(name: str) -> str:
@@ -213,15 +197,6 @@ def of_a_figure(row: FigureRow) -> str:
     return with_interval(row.value, row.low, row.high)
 
 
-def known_value(value: float | None) -> str:
-    return "–" if value is None else digits(value)
-
-
-def quoted(published: float | None) -> str:
-    """Return a value as it was published."""
-    return "–" if published is None else f"{published:g}"
-
-
 def answers() -> list[tuple[dict[str, str], dict[str, ClaimJudgement]]]:
     """Return each published measurement with its answer, and the claims that the answer names."""
     found = []
@@ -239,7 +214,7 @@ def published() -> str:
             answer = NAMED.sub(lambda name, claims=claims: measured(claims[name[1]]), each["answer"])
             yield each["published"], f"[{each['page']}](docs/{each['page']}.md)", answer
 
-    return table(("published", "asked again", "answer today"), rows())
+    return table(("published", "repeated as", "answer today"), rows())
 
 
 def first_lines(page: str) -> str:
@@ -305,9 +280,21 @@ def effects(name: str) -> str:
     return "```text\n" + "".join(f"{each.common:{width}}  {each.sentence}\n" for each in found) + "```\n"
 
 
+def disk_use(name: str) -> str:
+    """Return what commits cost the source's disk: requests a commit, and the share of time in which it was busy."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for case in sorted(experiment(name).cases, key=lambda each: each.name.split(",")[::-1]):
+            did = [_figure(case, f"source_disk_{each}_per_second") for each in ("writes", "flushes")]
+            used = [digits(each / _figure(case, "throughput")) for each in did]
+            yield case.name, *used, f"{100 * _figure(case, 'source_disk_busy'):.0f} %"
+
+    return table(("case", "writes a commit", "flushes a commit", "disk busy"), rows())
+
+
 NAMES = {
     "async": "asynchronous",
-    "semisync": "semi-synchronous",
+    "semisync": "semi-synchronous (AFTER_COMMIT)",
     "drbd": "DRBD, protocol C",
     "galera": "Galera, 3 nodes",
     "group": "Group Replication, 3 nodes",
@@ -321,20 +308,24 @@ def topologies(name: str) -> str:
 
     def rows() -> Iterator[tuple[str, ...]]:
         for case in cases:
-            p50, p99, trip = (_figure(case, each) for each in ("latency_p50_ms", "latency_p99_ms", "rtt_p50_ms"))
-            found = next(each.lost for each in summary.drilled if each.case == case.name)
-            assert found
-            lost = _range(found.low, found.high, 0)
+            latencies = [case.pooled[name] for name in ("min_ms", "p50_ms", "p99_ms")]
+            found = next(each for each in summary.drilled if each.case == case.name)
+            assert found.lost
+            lost = _range(found.lost.low, found.lost.high, 0)
+            # Clients of a drill pause, so that they write at another rate than the load.
+            rates = [
+                phase.throughput or 0 for drill in found.drills for phase in drill.phases if phase.name == "before"
+            ]
             yield (
                 NAMES[case.name.partition("=")[2]],
                 digits(_figure(case, "throughput")),
-                f"{digits(p50)} / {digits(p99)}",
-                f"{p50 / trip:.2f}",
-                f"**{lost}**" if lost != "0" else lost,
+                " / ".join(map(digits, latencies)),
+                f"{latencies[1] / _figure(case, 'rtt_p50_ms'):.2f}",
+                f"{f'**{lost}**' if lost != '0' else lost}, at {_range(min(rates), max(rates), 0)}/s",
                 _range(min(outages[case.name]), max(outages[case.name]), 1),
             )
 
-    head = ("transactions/s", "p50 / p99, ms", "round trips per transaction", "transactions lost", "s of outage")
+    head = ("transactions/s", "fastest / p50 / p99, ms", "p50 ÷ RTT", "lost, at what rate", "s of outage")
     return table(("topology", *head), rows())
 
 
@@ -378,7 +369,7 @@ def _bench() -> _Bench | None:
 
 
 def bench() -> str:
-    """Return the table of docs/performance.md; nothing while no run is kept."""
+    """Return the table of docs/project.md; nothing while no run is kept."""
     kept = _bench()
     return table(("figure", "median", "95 % of the mean", "goal", "met"), map(bench_row, kept.figures)) if kept else ""
 
@@ -419,6 +410,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "protocols": protocols,
     "answer": answer,
     "effects": effects,
+    "disk_use": disk_use,
     "published": published,
     "topologies": topologies,
     "compare": compare,

@@ -247,7 +247,7 @@ def bench() -> None:
     path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"
     files.write_whole(path, msgspec.json.format(msgspec.json.encode(written)))
     name = path.relative_to(catalogue.ROOT)
-    tell(f"written to {name}; for docs/performance.md: cp {name} tests/records/bench.json && make figures")
+    tell(f"written to {name}; for docs/project.md: cp {name} tests/records/bench.json && make figures")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def figures(name: str) -> Iterator[BenchFigure]:
 
 
 def _idle(lab: Lab) -> list[float]:
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
     return [_cpus(lab, True) - _cpus(lab, False) for _ in range(3)]
 
 

@@ -152,6 +152,12 @@ class FakeLab:
 
     passwords: ClassVar = {"lab": "fake", "root": "of root", "replicator": "of replicator"}
     owners: frozenset[str] = frozenset()
+    # A fake lab has no proxy in front of its servers.
+    endpoint = None
+
+    @property
+    def written_host(self) -> str:
+        return self.topology.source.name
 
     def __init__(self, world: "FakeWorld", topology: Topology, engine: str):
         self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine

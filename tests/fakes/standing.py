@@ -111,7 +111,7 @@ class Node:
     def enable_semisync_replica(self):
         self.told.append("acknowledge")
 
-    def wait_for(self, position):
+    def wait_for(self, position, seconds=50):
         pass
 
 
@@ -182,7 +182,7 @@ def lab(monkeypatch, tmp_path):
 
     def wait_until(condition, what, seconds, every=0.05, hint=""):
         if not (found := condition()):
-            raise LabError(f"{what} did not come")
+            raise LabError(f"{what} did not come", "it")
         return found
 
     monkeypatch.setattr(clock, "wait_until", wait_until)

@@ -14,7 +14,12 @@ SOURCES = Path(__file__).parent
 PROJECTS = SOURCES / "attached"
 DATABASE, SHOP = "vendor.example/database:1", "vendor.example/shop:1"
 # The lab's own MySQL follows the vendors' contract, too.
-ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP, "MYSQL_IMAGE": "replication-lab/mysql-8.0"}
+ENVIRONMENT = {
+    "DB_IMAGE": DATABASE,
+    "SHOP_IMAGE": SHOP,
+    "MYSQL_IMAGE": "replication-lab/mysql-8.0",
+    "PROXY_IMAGE": "replication-lab/haproxy",
+}
 FILES = {
     "lost": "docker-compose.yml",
     "filtered": "docker-compose.yml",
@@ -22,9 +27,15 @@ FILES = {
     "ring": "docker-compose.yml",
     "shop": "docker-compose.yml",
     "replicas": "docker-compose.yml",
+    "proxied": "docker-compose.yml",
     "waiting": "docker-compose.yml",
     "cluster": "compose.yaml",
     "group": "compose.yaml",
+    "laravel": "docker-compose.yml",
+    "symfony": "compose.yaml",
+    "nextcloud": "docker-compose.yml",
+    "keycloak": "compose.yaml",
+    "wordpress": "docker-compose.yml",
 }
 PROBE = "curl -fsS http://localhost:8080/health"
 

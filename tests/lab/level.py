@@ -14,7 +14,7 @@ from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import replica as replicas
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import RECEIVER, Replica
 
 # The replica that is promoted in each topology.
 CANDIDATES = {"async": "replica", "semisync": "replica", "fanout": "near", "semisync-3": "replica1", "chain": "relay"}
@@ -112,7 +112,7 @@ def kill_source(lab):
     """Kill the source once every replica has received what it has, and wait until their receivers have noticed."""
     end = BinaryLog(lab.node("source").server()).end()
     for name in replicas_of_source(lab):
-        if not Replica(lab.node(name).server()).receives():
+        if not Replica(lab.node(name).server()).runs(RECEIVER):
             continue
         clock.wait_until(lambda name=name: progress(lab, name).received == end, f"{name} to have received all")
     for name in set(replicas_of_source(lab)) - {candidate(lab)}:

@@ -1,11 +1,13 @@
 """A fault that another program takes off for a moment and puts on again, each kind by what a person would type."""
 
+import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import requests
+from replication_lab.faults.applier_error import AS_ROWS, TABLE, UNLOGGED
 
 HIDDEN = "/tmp/hidden"
 
@@ -166,6 +168,67 @@ def one_primary(lab, spec):
     run(lab, spec.targets, "guest", "resource", "promote")
 
 
+def _by_sql(lab, nodes, *statements):
+    """Send statements as another program: by a connection of its own, from outside of the container."""
+    for node in nodes:
+        with contextlib.closing(lab.node(node).server().another()) as server:
+            server.execute(*statements)
+
+
+def _of_dialect(take_off, put_back):
+    """Return what sends the statements of these names in the servers' dialect."""
+
+    @contextmanager
+    def sent(lab, spec):
+        for names in (take_off, put_back):
+            says = lab.node(spec.targets[0]).dialect
+            _by_sql(lab, spec.targets, *(getattr(says, name) for name in names))
+            if names == take_off:
+                yield
+
+    return sent
+
+
+@contextmanager
+def without_error(lab, spec):
+    """Restore the row and start the applier; delete and update it once more."""
+    says = lab.node(spec.targets[0]).dialect
+    _by_sql(lab, spec.targets, UNLOGGED, f"INSERT IGNORE INTO {TABLE} VALUES (1, 0)", says.start_applier)
+    yield
+    _by_sql(lab, spec.targets, UNLOGGED, f"DELETE FROM {TABLE} WHERE id = 1")
+    _by_sql(lab, [lab.topology.source.name], AS_ROWS, f"UPDATE {TABLE} SET changes = changes + 1 WHERE id = 1")
+
+
+@contextmanager
+def without_delay(lab, spec):
+    says = lab.node(spec.targets[0]).dialect
+    _by_sql(lab, spec.targets, *(each.format(seconds=0) for each in says.delay))
+    yield
+    _by_sql(lab, spec.targets, *(each.format(seconds=spec.settings["delay"]) for each in says.delay))
+
+
+@contextmanager
+def read_only(lab, spec):
+    """Let the node that took over refuse writes for a while."""
+    _by_sql(lab, spec.targets, "SET GLOBAL read_only = 1")
+    yield
+    _by_sql(lab, spec.targets, "SET GLOBAL read_only = 0")
+
+
+@contextmanager
+def unlocked(lab, spec):
+    """End the session that holds the lock. No other program can make it live again."""
+    server = lab.node(spec.targets[0]).server().another()
+    held = server.rows("SELECT ID AS id FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND USER = 'root'")
+    own = server.value("SELECT CONNECTION_ID()")
+    # The lab's other connections make themselves again.
+    for row in held:
+        if row["id"] != own:
+            server.execute(f"KILL {row['id']}")
+    server.close()
+    yield
+
+
 class Sabotage(NamedTuple):
     """How a kind of fault is taken off within a block, and what the cause of the verdict must name."""
 
@@ -184,6 +247,12 @@ TAKEN_OFF = {
     "flap": Sabotage(whole, " sent POST /proxies/"),
     "toxic": Sabotage(clear, " sent DELETE /proxies/"),
     "packets": Sabotage(lossless, "iptables"),
+    "applier-stop": Sabotage(_of_dialect(["start_applier"], ["stop_applier"]), "the applier ran on "),
+    "receiver-stop": Sabotage(_of_dialect(["start_io"], ["stop_io"]), "the receiver ran on "),
+    "applier-error": Sabotage(without_error, "the applier ran on "),
+    "applier-delay": Sabotage(without_delay, "the delay of "),
+    "backup-lock": Sabotage(unlocked, "the session that held the lock had ended on "),
+    "switchover": Sabotage(read_only, " refused writes"),
     "clock": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
     "cpu": Sabotage(unlimited_cpu, ": update"),
     "memory": Sabotage(unlimited_memory, ": update"),

@@ -12,7 +12,7 @@ from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.machines import drbd
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import APPLIER, Replica
 
 from tests.lab.sabotage import judgement_of
 
@@ -49,7 +49,7 @@ def test_a_relay_whose_applier_somebody_stops_is_unknown(docker, tmp_path):
             asked("chain", rtt="10ms"),
             EFFECT,
             lab,
-            lambda lab: Replica(lab.node("relay").server()).stop_applier(),
+            lambda lab: Replica(lab.node("relay").server()).stop_thread(APPLIER),
             tmp_path,
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from replication_lab.world import clock
 from replication_lab.world.docker import attachments, compose_call, engine, project
+from replication_lab.world.docker import images as images_of_lab
 
 from tests.lab import attaching
 
@@ -42,6 +43,22 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
         code, said = attaching.drilled(command, name, "--fault", fault, "--probe", attaching.PROBE)
         assert code == 0 and "HOLDS" in said and "of 0 probes" not in said, said
     attaching.restored(command, "replicas", name, before)
+
+
+def test_drills_of_a_project_with_a_proxy_have_their_clients_there(command, attach, started):
+    """The server behind it is killed: the same address serves again, and each answer tells the server."""
+    images_of_lab.ensure(["haproxy"])
+    name = started("proxied")
+    before = attaching.settings(name)
+    refused = attach("proxied", name, "--link", "app:db", "--endpoint", "db:3306")
+    assert refused.returncode == 3 and "db is a database server" in refused.stderr
+    answer = attach("proxied", name, "--link", "app:db", "--endpoint", "proxy:6033")
+    assert answer.returncode in (0, 2), answer.stderr
+
+    code, said = attaching.drilled(command, name, "--fault", "kill-db")
+    assert code == 0, said
+    assert "endpoint      proxy:6033" in said and "db: 0 acknowledged" not in said, said
+    attaching.restored(command, "proxied", name, before)
 
 
 def test_a_volume_without_a_name_is_told_and_can_be_removed(command, attach, started):

@@ -63,7 +63,7 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     lab = project.find(name)
     source = lab.node(lab.topology.source.name).server()
     source.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
     copies = {node.name: lab.node(node.name).server().value("SELECT id FROM lab.t") for node in lab.topology.nodes}
 
     assert dict.fromkeys(copies, 42) == copies

@@ -39,6 +39,18 @@ MORE = [
     ("async", "clock-replica"),
     ("async", "lossy-link"),
     ("async", "read-only"),
+    ("async", "break-applier"),
+    ("async", "delay-replica"),
+    ("async", "switchover"),
+    ("chain", "switchover"),
+    ("fanout", "switchover"),
+    ("semisync", "infinite-timeout"),
+    ("semisync", "refuse-broken-replica"),
+    ("semisync", "two-failovers"),
+    ("semisync-3", "refuse-broken-replica"),
+    ("semisync-3", "refuse-delayed-replica"),
+    ("semisync-3", "switchover"),
+    ("single", "backup-lock"),
     ("single", "pause"),
     ("single", "memory"),
     ("single", "clock"),
@@ -254,7 +266,7 @@ def test_a_users_table_that_a_replica_leaves_out_is_lost_with_its_source(drilled
         "CREATE VIEW lab.every_order AS SELECT * FROM lab.orders",
         "INSERT INTO lab.orders (item) VALUES (1), (2), (3)",
     )
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
 
     def leave_out(lab):
         if from_the_start:

@@ -11,7 +11,7 @@ from replication_lab.probes.commit_latency import TABLE
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import APPLIER, Replica
 
 from tests.lab import level as level_fixtures
 from tests.lab.level import (
@@ -44,7 +44,7 @@ labs, lab = level_fixtures.labs, level_fixtures.lab
 @contextmanager
 def applier_stopped(lab, server):
     """Let two transactions arrive while the applier is stopped; yield how the refusal explains it."""
-    Replica(server).stop_applier()
+    Replica(server).stop_thread(APPLIER)
     write(lab, "source", 2)
     kill_source(lab)
     yield "the applier is stopped; 2 transactions received and not applied"
@@ -114,7 +114,7 @@ def test_what_was_received_and_not_applied_is_not_lost(lab, state):
 def test_what_a_refused_failover_has_seen_is_missed_though_the_server_was_started_again(lab):
     """MariaDB deletes its relay log then; MySQL applies it. The source sends it again."""
     server = lab.node("replica").server()
-    Replica(server).stop_applier()
+    Replica(server).stop_thread(APPLIER)
     write(lab, "source", 2)
     kill_source(lab)
     refused(lab, "2 transactions received and not applied")
@@ -133,7 +133,7 @@ def test_what_a_refused_failover_has_seen_is_missed_though_the_server_was_starte
 @pytest.mark.parametrize("lab", OF_PAIRS[:1], indirect=True)
 def test_what_a_node_has_not_applied_is_kept_in_mind_when_the_lab_ends_it(lab):
     """No failover has looked at it before."""
-    Replica(lab.node("replica").server()).stop_applier()
+    Replica(lab.node("replica").server()).stop_thread(APPLIER)
     write(lab, "source", 3)
     kill_source(lab)
     nodes.act(lab, "stop", ["replica"])
@@ -147,7 +147,7 @@ def test_a_loss_that_is_allowed_is_counted(lab):
     """By its GTIDs too."""
     write(lab, "source", 1)
     level(lab, "replica")
-    Replica(lab.node("replica").server()).stop_applier()
+    Replica(lab.node("replica").server()).stop_thread(APPLIER)
     kept = count(lab, "replica")
     write(lab, "source", 2)
     kill_source(lab)
@@ -164,7 +164,7 @@ def test_a_loss_that_is_allowed_is_counted(lab):
 @pytest.mark.parametrize("lab", OF_PAIRS, indirect=True)
 def test_a_stopped_applier_without_anything_to_apply_is_no_obstacle(lab):
     """All of the source's transactions are applied."""
-    Replica(lab.node("replica").server()).stop_applier()
+    Replica(lab.node("replica").server()).stop_thread(APPLIER)
 
     assert failover.failover(lab, "replica").lost == 0
 
@@ -181,7 +181,7 @@ def test_another_replica_that_has_not_applied_what_it_received_is_left_as_it_is(
     """Its relay log would be gone. It comes back without a loss: the new source has all of it."""
     new = candidate(lab)
     [other] = set(lab.topology.sources) - {new}
-    Replica(lab.node(other).server()).stop_applier()
+    Replica(lab.node(other).server()).stop_thread(APPLIER)
     write(lab, "source", 2)
     kill_source(lab)
     before = standing(lab)[0][other]
@@ -198,7 +198,7 @@ def test_another_replica_that_has_not_applied_what_it_received_is_left_as_it_is(
 def test_a_replica_that_alone_has_received_something_is_not_taken_back_before_it_is_applied(lab):
     """The refusal of `lab rejoin` changes nothing, either; the transactions are discarded on request."""
     lab.link("source-near").cut()
-    Replica(lab.node("far").server()).stop_applier()
+    Replica(lab.node("far").server()).stop_thread(APPLIER)
     write(lab, "source", 2)
     end = BinaryLog(lab.node("source").server()).end()
     clock.wait_until(lambda: progress(lab, "far").received == end, "far to have received all")
@@ -221,7 +221,7 @@ def test_a_replica_that_alone_has_received_something_is_not_taken_back_before_it
 @pytest.mark.parametrize("lab", OF_PAIRS[:1], indirect=True)
 def test_a_migration_of_a_replica_that_alone_has_received_something_is_refused(lab):
     """Its server would start again without the relay log."""
-    Replica(lab.node("replica").server()).stop_applier()
+    Replica(lab.node("replica").server()).stop_thread(APPLIER)
     write(lab, "source", 2)
     kill_source(lab)
     before = standing(lab)

@@ -46,7 +46,7 @@ def test_no_packet_goes_from_node_to_node(cluster):
     """Rules that match every packet with a peer's own address at its other end have met none, whichever node writes."""
     for node in NODES:
         write(cluster, node)
-    replication.of(cluster).wait_until_level()
+    replication.of(cluster).wait_until_caught_up()
 
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
     assert {60} == {cluster.node(node).server().value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
@@ -83,7 +83,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     finally:
         make_whole(cluster)
     write(cluster)
-    replication.of(cluster).wait_until_level()
+    replication.of(cluster).wait_until_caught_up()
 
     assert 1 == len({cluster.node(node).server().value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)

@@ -48,7 +48,7 @@ def health_said(lab, node):
 
 
 def rows(lab):
-    replication.of(lab).wait_until_level()
+    replication.of(lab).wait_until_caught_up()
     return {lab.node(node).server().value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
 
 

@@ -94,7 +94,7 @@ def write(lab):
 
 
 def counts(lab):
-    kind.Group(lab).wait_until_level()
+    kind.Group(lab).wait_until_caught_up()
     return {lab.node(node).server().value(COUNT) for node in NODES}
 
 

@@ -23,7 +23,7 @@ from replication_lab.world.disks import array
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, project
 from replication_lab.world.journal import Journal
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import APPLIER, Replica
 
 # Only what the sabotage is about has to be measured: the races need no rate, so that a small backlog is enough.
 SIZES = {
@@ -137,7 +137,7 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     monkeypatch.setattr(array, "keeps", lambda _measured, _limits: True)
 
     def stop_and_watch(race, lag, seconds):
-        Replica(lab.node("raid1").server()).stop_applier()
+        Replica(lab.node("raid1").server()).stop_thread(APPLIER)
         watch(race, lag, seconds)
 
     monkeypatch.setattr(Race, "_watch", stop_and_watch)

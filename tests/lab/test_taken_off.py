@@ -18,7 +18,10 @@ SAME = {"condition": "toxic"}
 # are sabotaged there by test_raid_sabotage and test_drbd.
 SHORT = {
     *(("single", kind) for kind in ("clock", "cpu", "kill", "memory", "pause", "restart", "stop")),
+    ("single", "backup-lock"),
     *(("async", kind) for kind in ("cut", "flap", "toxic")),
+    *(("async", kind) for kind in ("applier-stop", "receiver-stop", "applier-error", "applier-delay")),
+    ("async", "switchover"),
 }
 # The guests of machines make what happens to packets; taking it off and back is not a command that a person types.
 NOT = {("drbd", "packets")}

@@ -77,9 +77,9 @@ READERS = {
     "python": as_python,
     "yaml drills": as_drill,
     "yaml statistics": as_data,
-    "yaml formats": as_schema,
+    "yaml summary": as_schema,
     "yaml ci": [as_action, as_job],
-    "yaml tasks": [as_action, as_job],
+    "yaml recipes": [as_action, as_job],
 }
 
 

@@ -61,7 +61,7 @@ def test_the_page_of_names_describes_every_public_name():
 
 def test_the_page_of_engines_lists_what_lab_engines_lists():
     """Each engine, and each recorded test."""
-    page = text_of("engines")
+    page = text_of("topologies")
 
     assert re.findall(r"^\| `(\S+)` \| \S+ \| [^|]+ \| [^|]+ \|$", page, re.M) == list(catalogue.engines())
     assert len(re.findall(r"\| \d{4}-\d\d-\d\d \|", page)) == sum(map(len, catalogue.tested().values()))

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.runner import rounds
 
-from tests.recipes.page import PAGE, make_files, recipes, shortened
+from tests.recipes.page import make_files, questions, recipes, shortened
 
 EVERY = recipes()
 
@@ -31,7 +31,7 @@ def typed(monkeypatch, tmp_path):
 
 def test_every_command_of_the_page_is_extracted():
     """Each section is a recipe with its commands, and there is no command elsewhere in a block."""
-    text = PAGE.read_text()
+    text = questions()
 
     assert len(EVERY) == len(re.findall(r"^## ", text, re.MULTILINE)) >= 12
     extracted = sum(len(each.commands) for each in EVERY)

@@ -28,7 +28,7 @@ def test_a_table_of_the_page_is_what_the_simulation_prints(made):
 
 
 def test_what_is_said_of_correlated_rounds_is_what_the_simulation_and_the_kept_records_give():
-    """And a correlation that makes more verdicts wrong than stated would have to be paid for by wider intervals."""
+    """And a correlation that makes more verdicts wrong than stated would need wider intervals."""
     found = correlation.pooled(correlation.log_ratios())
 
     assert simulation.correlated() in page("statistics")

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from replication_lab.world import catalogue
 
+from tests.meta.test_docs import anchors
+
 ROOT = catalogue.ROOT
 DOCS = ROOT / "docs"
 
@@ -35,9 +37,17 @@ def test_the_navigation_names_every_page_once(settings):
     assert sorted(named) == sorted({path.relative_to(DOCS).as_posix() for path in DOCS.glob("*.md")})
 
 
+def test_the_address_of_a_page_that_moved_leads_to_a_heading_of_another(settings):
+    """Links from elsewhere still lead to the text."""
+    for old, address in settings["extra"]["moved"].items():
+        page, _, anchor = address.partition(".html#")
+        assert not (DOCS / f"{old}.md").exists(), f"{old}.md is a page"
+        assert anchor in anchors((DOCS / f"{page}.md").read_text()), address
+
+
 def test_every_variable_that_is_read_is_on_the_page_of_variables():
     """Read by the launcher, by Compose, or by the program."""
-    page = (DOCS / "environment.md").read_text()
+    page = (DOCS / "commands.md").read_text()
     sources = [ROOT / "lab", *(ROOT / "compose").rglob("*.yaml"), *(ROOT / "harness").rglob("*.py")]
     read = re.compile(r"\$\{(LAB_[A-Z_]+)|(?:environ(?:\.get\(|\[)|^VARIABLE = )\"(LAB_[A-Z_]+)\"", re.M)
     names = {name for path in sources for pair in read.findall(path.read_text()) for name in pair if name}
@@ -46,13 +56,15 @@ def test_every_variable_that_is_read_is_on_the_page_of_variables():
     assert sorted(name for name in names if name not in page and not name.startswith("LAB_PORT_")) == []
 
 
-@pytest.mark.parametrize("name", ["changelog", "contributing", "security"])
-def test_a_page_of_the_site_has_the_text_of_a_file_beside_docs(name):
+@pytest.mark.parametrize(
+    ("name", "page"), [("changelog", "changelog"), ("contributing", "project"), ("security", "project")]
+)
+def test_a_page_of_the_site_has_the_text_of_a_file_beside_docs(name, page):
     """Its links lead to pages of the site; files that the site does not have are named only."""
     spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
-    made = hooks.on_page_markdown((DOCS / f"{name}.md").read_text())
+    made = hooks.on_page_markdown((DOCS / f"{page}.md").read_text())
 
     headings = re.findall(r"^## .*$", (ROOT / f"{name.upper()}.md").read_text(), re.M)
     assert headings and [each for each in headings if each not in made] == []

@@ -10,6 +10,8 @@ from replication_lab.world import catalogue
 
 HERE = Path(__file__).parent
 PAGE = catalogue.ROOT / "docs" / "recipes.md"
+# The recipes of the page's last part do something, and are not questions.
+TASKS = "\n## Tasks\n"
 # A recipe: its heading, the block of commands, and how to read the answer.
 RECIPE = re.compile(r"^## (?P<title>.+\?)\n\n```sh\n(?P<commands>(?:\./lab .+\n)+)```\n\n(?=\S)", re.MULTILINE)
 
@@ -27,8 +29,13 @@ class Recipe:
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
+def questions() -> str:
+    """Return the part of the page with questions."""
+    return PAGE.read_text().partition(TASKS)[0]
+
+
 def recipes() -> list[Recipe]:
-    return [_recipe(found) for found in RECIPE.finditer(PAGE.read_text())]
+    return [_recipe(found) for found in RECIPE.finditer(questions())]
 
 
 def _recipe(found: re.Match[str]) -> Recipe:

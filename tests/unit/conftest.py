@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import docker
+import msgspec
 import pytest
 from replication_lab import cli
 from replication_lab import runs as running
@@ -35,6 +36,8 @@ from replication_lab.world.packets import packet_rules
 from tests.fakes.docker_engine import Engine
 from tests.fakes.link import FakeRoundTrip
 from tests.fakes.world import FakeWorld
+from tests.next_steps import messages
+from tests.next_steps.printed import commands_of, why_refused
 
 # The engine runs on this machine, as on most.
 HERE = EngineMachine("Debian GNU/Linux 12 (bookworm)", "amd64", os.cpu_count() or 1, 8000, "6.1.0", engine_id="THIS")
@@ -99,6 +102,29 @@ def nothing_remembered():
     yield
     for answer in remembered:
         answer.cache_clear()
+
+
+messages.record()
+
+
+@pytest.fixture(autouse=True)
+def next_steps_are_accepted(request):
+    """Fail if an error that the test caused prints a command that the command line refuses as it is printed."""
+    messages.PRINTED.clear()
+    yield
+    found = list(dict.fromkeys(messages.PRINTED))
+    if to := os.environ.get("NEXT_STEPS"):
+        _note(Path(to), request.node.nodeid.partition("[")[0], found)
+    refused = {typed: why for *_, step in found for typed in commands_of(step) if (why := why_refused(typed))}
+    assert refused == {}, "each next step can be typed as it is printed"
+
+
+def _note(file, test, found):
+    """Append the messages whose next step has a command of the lab to the notes of `python -m tests.next_steps`."""
+    with file.open("ab") as notes:
+        for module, line, step in found:
+            if (message := messages.message_at(module, line)) and [*commands_of(step)]:
+                notes.write(msgspec.json.encode([test, module, message.function, message.next]) + b"\n")
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def candidates(plan: Plan) -> str:
         "t, calibrated, gives up (used)": (statistics.t_interval, plan.level, 20_000, True),
         "t, calibrated": (statistics.t_interval, plan.level, 20_000, False),
         "t, Bonferroni, both sides": (statistics.t_interval, bonferroni, 20_000, False),
-        "t, looks not paid for": (statistics.t_interval, 1 - 2 * plan.alpha, 20_000, False),
+        "t, looks not corrected for": (statistics.t_interval, 1 - 2 * plan.alpha, 20_000, False),
         "bootstrap percentile, Bonferroni": (bootstrap("percentile"), bonferroni, 1_000, False),
         "bootstrap BCa, Bonferroni": (bootstrap("BCa"), bonferroni, 1_000, False),
         "order statistics, Bonferroni": (order_statistics, bonferroni, 20_000, False),

@@ -210,7 +210,7 @@ def test_the_table_says_what_is_lost_and_for_how_long_there_is_no_service(ran, u
     said = told(summary)
     assert "1–3 (" in said and "2.0–4.0" in said
     assert "async: Source and link fail at the same moment" in said and "A failover promotes replica 2 s after" in said
-    assert "Nothing lost in 3 drills: with 95 % confidence something is lost in at most 63% of such events" in said
+    assert "Zero losses in 3 drills allow a true rate of up to 63% of such events (95 % confidence)" in said
     assert msgspec.json.encode(running.judge("latest").drilled) == msgspec.json.encode(summary.drilled)
 
 
@@ -321,7 +321,7 @@ def test_engines_that_vary_stand_in_one_table(ran, undrawn):
         ("mysql-8.0", "HOLDS")
     ]
     assert len([each for each in record.events if isinstance(each, Evidence)]) == 6
-    assert told(summary).count("round trips per commit") == 1
+    assert told(summary).count("p50 ÷ RTT") == 1
 
 
 @pytest.mark.parametrize(

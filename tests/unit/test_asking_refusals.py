@@ -29,6 +29,9 @@ FILES = {
 }
 # What is typed after `lab ask semisync --vary clients=1,2`: what is found, and in the next command or what is expected.
 IN_A_QUESTION = [
+    ("--endpoint haproxi", "unknown endpoint 'haproxi'", "haproxy"),
+    ("--endpoint haproxy --set endpoint.intre=5", "unknown setting of the endpoint haproxy 'intre'", "inter"),
+    ("--set endpoint.inter=5", "endpoint.inter is set without an endpoint", "haproxy"),
     ("--vary clients=3", "--vary names clients twice", "each setting once"),
     ("--vary sync_binlog", "--vary 'sync_binlog' names no value", "--vary NAME=VALUE"),
     ("--vary sync_binlog=", "--vary 'sync_binlog=' names no value", "--vary NAME=VALUE"),

@@ -223,7 +223,7 @@ def test_figures_that_never_vary_are_unknown():
 
 
 def test_rounds_beyond_the_plan_are_unknown():
-    """A look that was not planned is not paid for."""
+    """A look that was not planned is not corrected for."""
     assert "the error budget covers only the 8 planned ones" in judged(ASYNC >= 0.7, record(9)).reason
 
 

@@ -274,6 +274,7 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
     """Project, engine, image in place of its own, password and owner: all that the Compose files ask for."""
     lines = dict(line.split("=", 1) for line in project._environment(lab).splitlines())
 
+    assert lines.pop("LAB_ENDPOINT_PASSWORD") not in lines.values()
     assert lines == {
         "COMPOSE_PROJECT_NAME": "lab-a",
         "ENGINE": "mariadb",

@@ -103,3 +103,17 @@ def test_toxics_that_are_the_same_are_left_alone(monkeypatch):
     exchange(link, [ToxicBody("a", "latency", "upstream", {"latency": 6})])
 
     assert told == ["remove", "add"] and link.toxics()[0].attributes == {"latency": 6}
+
+
+def test_a_connection_that_another_fault_ended_is_replaced_and_each_is_closed_once(link, monkeypatch):
+    """A connection of MySQL's refuses to be closed twice, which would end the test that used the link."""
+    _, lab = link
+    closed = []
+    fault = LinkCondition(lab, [LINK], "40ms")
+    monkeypatch.setattr(type(fault.probes[LINK]), "close", lambda probe: closed.append(id(probe)))
+    fault.inject()
+    monkeypatch.setattr(fault.probes[LINK], "ping", lambda: None)
+
+    assert wrong(fault.verify()) == []
+    fault.close()
+    assert len(closed) == len(set(closed)) == 2

@@ -3,13 +3,14 @@
 import json
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from replication_lab import experiments, replication
 from replication_lab.cli import cli
 from replication_lab.lab import status
-from replication_lab.lab.connections import connections, variables
+from replication_lab.lab.connections import connections, of_endpoint, variables
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
@@ -21,6 +22,8 @@ from tests.fakes.parts import LabOfNames
 
 class Labelled(LabOfNames):
     """A lab of a topology whose nodes publish ports, but for those that are stopped."""
+
+    endpoint = None
 
     def __init__(self, topology, password, stopped=()):
         self.topology, self.password, self.stopped = catalogue.topology(topology), password, stopped
@@ -127,3 +130,13 @@ def test_no_file_of_a_run_holds_the_password(ran, runs, brief, undrawn, monkeypa
     files = [path for path in runs.rglob("*") if path.is_file()]
 
     assert files and not [path for path in files if b"s3cret-of-the-lab" in path.read_bytes()]
+
+
+def test_a_lab_with_an_endpoint_tells_its_address_to_clients():
+    """As variables beside those of the nodes, for writing and for reading."""
+    lab = Labelled("async", "secret")
+    ports = {3306: ("127.0.0.1", 11), 3307: ("127.0.0.1", 12)}
+    lab.endpoint = SimpleNamespace(kind=catalogue.endpoint("haproxy"), service=SimpleNamespace(bound=ports.get))
+    found = {each.node: each.port for each in of_endpoint(lab)}
+
+    assert found == {"endpoint": 11, "endpoint-reads": 12}

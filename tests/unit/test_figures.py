@@ -13,11 +13,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # What follows a figure in a message.
 UNIT = re.compile(r" ?(?:ms|µs|[KM]B/s|/s)\b| ?%| s\b| times\b")
 # Functions that round, and constants.
-ROUNDS = {"three_digits", "number", "_number", "ratio", "_seconds", "without_service"}
+ROUNDS = {"three_digits", "number", "_number", "_percent", "ratio", "_seconds", "without_service"}
 CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
     "experiments/_far.py": {"milliseconds", "self.ms"},
+    "faults/applier_delay.py": {"delay", "found", "had", "self._delay"},
     "faults/link_proof.py": {"toxic.rate_kbps"},
     "faults/cpu_limit.py": {"had", "self._quota_us", "quota"},
     "faults/toxic_rate.py": {"asked", "asked_for"},
@@ -30,7 +31,9 @@ WHOLE = {
         *("trip", "jitter", "up", "down", "down + up", "value"),
     },
     "model/question/validation.py": {"seconds"},
+    "replication/switchover.py": {"state.delay_seconds"},
     "report/page.py": {"words"},
+    "report/terminal.py": {"name"},
     "report/round_timelines.py": {"rounds.width"},
     "world/mysql/replica.py": {"self.lag_seconds", "seconds"},
     "world/mysql/semisync.py": {"prefix"},

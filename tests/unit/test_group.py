@@ -159,7 +159,7 @@ def test_a_member_that_is_cut_off_from_a_group_that_serves_lost_no_majority():
 def test_all_nodes_wait_for_what_the_primary_has():
     """The primary itself too: it may have been elected a moment ago."""
     nodes = kind(**{name: Server(name, primary="node2") for name in NODES})
-    nodes.wait_until_level()
+    nodes.wait_until_caught_up()
 
     assert [[{"position": "node2:9"}]] * 3 == [nodes.server(name).waited for name in NODES]
 
@@ -194,6 +194,27 @@ def test_without_a_majority_no_member_is_made_the_primary(refused):
 
     assert "group_replication_force_members" in refused(alone.take_over, "node2").next_step
     assert "unknown node" in refused(kind().take_over, "node4").found
+
+
+def test_a_drill_forces_the_membership_of_the_member_that_is_left():
+    """As an operator does: once, with its own address, and the setting is taken back; with a majority nothing is."""
+
+    class Forced(Server):
+        def execute(self, sql):
+            self.asked.append(sql)
+            self.states = {"node1": "ONLINE"}
+
+    alone = Forced("node1", states=CUT_OFF.states)
+    lab = Lab(node1=alone, node2=Silent("node2"), node3=Silent("node3"))
+    done = group.Group(lab).take_over_after_loss("node1")
+
+    said = [sql for sql in alone.asked if sql.startswith("SET")]
+    assert said == [f"SET GLOBAL {group.FORCE} = 'uuid-node1'", f"SET GLOBAL {group.FORCE} = ''"]
+    assert (done.source, done.replaced) == ("node1", [])
+
+    alone.asked.clear()
+    group.Group(lab).take_over_after_loss("node1")
+    assert not [sql for sql in alone.asked if sql.startswith("SET")]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def now(**changes):
             {"others": [("replica2", "does not answer")], "nodes": 3},
             ["once one of the other replicas has acknowledged it; replica2: does not answer.", "Measured: 19"],
         ),
-        ({"state": "serving", "law": None}, ["has no replica that acknowledges", "19 times"]),
+        ({"state": "serving", "law": None}, ["No replica acknowledges: one copy only", "19 times"]),
         (
             {"state": "does not answer", "commits": 0.0, "errors": 40.0, "law": None},
             ["source does not answer", "40 errors"],

@@ -34,3 +34,23 @@ def test_the_lab_of_the_refused_command_is_the_one_that_is_named(monkeypatch, ty
     assert cli._of_the_same_lab(LabError("x", "", "./lab status")).next_step == "./lab status --lab shop"
     monkeypatch.setattr(sys, "argv", ["lab", "sql", "x"])
     assert cli._of_the_same_lab(LabError("x", "", "./lab status")).next_step == "./lab status"
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (("drill", "--probe", "http://x"), "./lab drill --lab NAME --probe URL"),
+        (("drill", "semisync", "--lab", "shop"), "./lab drill --lab shop"),
+        (("drill", "mine.yaml", "--fault", "kill"), "./lab drill"),
+        (("sql", "source", "-e", "SELECT 1", "--file", "x.sql"), "./lab sql --help"),
+        (("watch", "--format", "prometheus", "--seconds", "1"), "./lab watch --help"),
+        (("frobnicate",), "./lab --help"),
+        (("compare", "nosuch.json", "other.json"), "./lab report --format baseline > nosuch.json"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_a_command_that_is_used_wrongly_says_what_to_type(lab, words, step):
+    """Before it asks the Docker engine."""
+    status, _, said = lab(*words)
+
+    assert status == 3 and said.endswith(f"next: {step}\n"), said

@@ -195,7 +195,7 @@ def test_a_comparison_is_a_page_of_the_same_form():
     check(html)
     assert "A figure is worse by more than 10%" in html
     assert rows[0] == ("bad", "none")
-    assert "0.5000 [" in html and 'class="mark bad"' in html
+    assert "−50 % [" in html and 'class="mark bad"' in html
 
 
 def test_an_answer_of_one_drill_counts_no_drills():

@@ -64,9 +64,9 @@ def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
     """A source without replicas would let each commit wait for the timeout."""
     lab = Standing("semisync")
     replica = lab.node("replica").server()
-    failover._set_role(lab, replica, source=True, waits=waits)
+    failover.set_role(lab, replica, source=True, waits=waits)
     as_source = lab.files["replica", failover.ROLE].decode().splitlines()
-    failover._set_role(lab, replica, source=False)
+    failover.set_role(lab, replica, source=False)
     as_replica = lab.files["replica", failover.ROLE].decode().splitlines()
     waiting, acknowledging = replica.dialect.semisync_source, replica.dialect.semisync_replica
 

@@ -81,7 +81,7 @@ def test_results_read_as_text_and_as_data(book):
     summary = running.judge(book.folder)
     said = text(summary)
 
-    assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
+    assert "  0 rows lost · writes back after 0.1 s · as expected" in said and "HOLDS         nothing is lost" in said
     assert "10 acknowledged, 0 failed, 0 unknown" in said
     assert "DOUBT         it was not run: the run was killed" in said
     assert msgspec.json.decode(encode_summary(summary))["drills"][0]["exit_code"] == 0

@@ -69,6 +69,7 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monk
         topology=catalogue.topology(topology),
         application=lambda _name: ("lab", "secret"),
         node=lambda _name: node,
+        endpoint=None,
     )
     monkeypatch.setattr(replication, "of", Nodes)
     text = shown(output.how_to_connect, lab, {link.name: "40ms+1mbit" for link in lab.topology.links})

@@ -165,8 +165,8 @@ CHECK = "/usr/local/bin/lab-health --deep"
 def commands_told(engine):
     """Return what a witness tells of the commands that an engine reports of a node, by (ID, command)."""
 
-    def of(*commands, own=()):
-        attributes = {"HostConfig": {}, "Config": {"Healthcheck": {"Test": ["CMD-SHELL", CHECK]}}}
+    def of(*commands, own=(), check=("CMD-SHELL", CHECK)):
+        attributes = {"HostConfig": {}, "Config": {"Healthcheck": {"Test": [*check]}}}
         node = SimpleNamespace(id=NODE, attrs=attributes)
         witness, zero = ContainerWitness(SimpleNamespace(name="lab-x", containers={"node1": node})), clock.timer()
         for number in own:
@@ -194,6 +194,11 @@ def test_health_checks_and_readings_from_another_terminal_are_expected(commands_
     assert commands_told(("a1", f"/bin/sh -c {CHECK}"), ("b2", "spindle stats"), ("c3", "spindle set x")) == [
         "node1: command 'spindle set x'"
     ]
+
+
+def test_a_health_check_of_one_word_is_expected(commands_told):
+    """The engine reports it with a space behind it."""
+    assert commands_told(("a1", "ready "), check=["CMD", "ready"]) == []
 
 
 @pytest.mark.parametrize(

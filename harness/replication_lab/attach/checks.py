@@ -146,5 +146,22 @@ def check_consumer(project: ComposeProject, service: str) -> None:
             )
 
 
+def check_endpoint(project: ComposeProject, endpoint: str) -> None:
+    """Refuse an endpoint that is not SERVICE:PORT of a running service that is no server itself."""
+    if not endpoint:
+        return
+    service, _, port = endpoint.rpartition(":")
+    if not service or not port.isdecimal():
+        raise LabError(f"--endpoint {endpoint} is not an address", "SERVICE:PORT", "--endpoint proxysql:6033")
+    _check_network(project, service)
+    _check_runs(project, service)
+    if service in project.databases():
+        raise LabError(
+            f"--endpoint {endpoint}: {service} is a database server",
+            "the service of a proxy in front of the servers; without --endpoint clients connect to the servers",
+            "./lab attach --help",
+        )
+
+
 def _up(project: ComposeProject, service: str) -> str:
     return project.compose("up", "--detach", "--wait", service)

@@ -51,7 +51,10 @@ def known(lab: AttachedLab) -> dict[str, Drill]:
             applies = msgspec.yaml.decode(text, type=_Template).applies
             for target, words in _targets(lab, applies):
                 name = f"{template}-{target}"
-                found[name] = drill_set.parse(name, lab.topology, _filled(text, words), own.file_of(path))
+                drill = drill_set.parse(name, lab.topology, _filled(text, words), own.file_of(path))
+                # Clients across a link test that link.
+                at_proxy = lab.attached.endpoint if not drill.through else ""
+                found[name] = drill.at_endpoint(at_proxy, {}) if at_proxy else drill
     return found
 
 

@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from replication_lab.model.lab.attachment import API, DOOR, LABEL, NETWORK, OWNER, AttachedLink, Attachment
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.world.docker import attachments, compose_call, machine
 from replication_lab.world.files import write_whole
 
@@ -52,7 +53,9 @@ def _links(mine: list[AttachedLink], linked: list[str]) -> list[str]:
 
 
 def _door(attached: Attachment, owner: str) -> dict[str, Any]:
-    return _service(attached, owner, DOOR, attached.doors, [attached.door(node) for node in attached.nodes])
+    ports = [attached.door(node) for node in attached.nodes]
+    ports += [attached.endpoint_door] if attached.endpoint else []
+    return _service(attached, owner, DOOR, attached.doors, ports)
 
 
 def _through(attached: Attachment, link: AttachedLink, owner: str) -> dict[str, Any]:
@@ -88,6 +91,9 @@ def _configs(attached: Attachment) -> dict[str, Any]:
         _entry(node, attached.door(node), attached.hosts.get(node, node), attached.ports[node])
         for node in attached.nodes
     ]
+    if attached.endpoint:
+        service, _, port = attached.endpoint.rpartition(":")
+        doors.append(_entry(ENDPOINT, attached.endpoint_door, service, int(port)))
     found = {DOOR: doors}
     found |= {link.service: [_entry(link.name, link.port, link.server, link.port)] for link in attached.links}
     return {name: {"content": _escaped(msgspec.json.encode(entries).decode())} for name, entries in found.items()}

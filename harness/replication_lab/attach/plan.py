@@ -25,7 +25,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class AskedAttachment:
-    """What the user gave: the options of Compose, the links, the accounts by node."""
+    """What the user gave: the options of Compose, the links, the accounts by node, and the endpoint, SERVICE:PORT."""
 
     links: Sequence[AskedLink]
     files: Sequence[str] = ()
@@ -33,6 +33,7 @@ class AskedAttachment:
     env_files: Sequence[str] = ()
     profiles: Sequence[str] = ()
     accounts: Mapping[str, Account] = field(default_factory=dict)
+    endpoint: str = ""
 
     @property
     def options(self) -> list[str]:
@@ -66,6 +67,7 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     checks.check_project(found)
     for link in asked.links:
         checks.check_link(found, link)
+    checks.check_endpoint(found, asked.endpoint)
     return _plan(asked, call, found, containers)
 
 
@@ -119,6 +121,8 @@ def _plan(
     counts = {each: len(containers[each]) for each in consumers}
     checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
     hosts = {node: owner for node in set_of.roles if (owner := found.network_owner(node)) and owner != node}
+    proxies = [asked.endpoint.rpartition(":")[0]] if asked.endpoint else []
+    behind_doors = [*(hosts.get(node, node) for node in set_of.roles), *proxies]
     attachment = Attachment(
         compose=call,
         links=links,
@@ -126,7 +130,7 @@ def _plan(
         nodes=dict(set_of.roles),
         ports={node: ports[node] for node in set_of.roles} | {link.server: link.port for link in links},
         images={node: str(containers[node][0].attrs["Config"]["Image"]) for node in set_of.roles},
-        doors=sorted({network for node in set_of.roles for network in found.networks(hosts.get(node, node))}),
+        doors=sorted({network for each in behind_doors for network in found.networks(each)}),
         replication=set_of.replication,
         follows={name: source for name, source in set_of.follows.items()},
         internal=found.internal,
@@ -135,6 +139,7 @@ def _plan(
             node: as_before.look(server, ports[node], containers[node], answering.get(set_of.follows.get(node, "")))
             for node, server in answering.items()
         },
+        endpoint=asked.endpoint,
     )
     kept = attachments.KeptAttachment(
         compose_call.used_variables(call.options),

@@ -17,6 +17,7 @@ from replication_lab.cli.options import (
     as_json,
     keep_failed,
     of_cnf,
+    of_endpoint,
     of_engine,
     of_image,
     of_node_disk,
@@ -57,6 +58,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--rate", metavar="RATE")
 @of_node_storage
 @of_node_disk
+@of_endpoint
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -133,7 +135,7 @@ def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
-    short = {name: asked[name] for name in ("rtt", "clients", "rate") if asked[name] is not None}
+    short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
     for option in ("--engine", "--image"):

@@ -28,6 +28,7 @@ UNKNOWN = 2
 @click.option("--link", "links", multiple=True, required=True, metavar="CONSUMER:SERVER[:PORT]")
 @click.option("--rtt", default="none", metavar="CONDITION")
 @click.option("--dsn", "dsns", multiple=True, metavar="SERVER=@FILE")
+@click.option("--endpoint", default="", metavar="SERVICE:PORT")
 @click.option("--yes", is_flag=True)
 @as_json
 def attach(
@@ -49,7 +50,9 @@ def attach(
     asked = AskedAttachment(links=[parse_link(text) for text in links], accounts=accounts, **of_compose)
     found = plan(asked)
     files = [f"--dsn={node}=@{each.origin if each.origin != AS_TYPED else 'FILE'}" for node, each in accounts.items()]
-    _ask(found, yes, found.attached.compose.attached_by(links, *(["--rtt", rtt] if rtt != "none" else []), *files))
+    others = [*(["--rtt", rtt] if rtt != "none" else []), *files]
+    others += ["--endpoint", found.attached.endpoint] if found.attached.endpoint else []
+    _ask(found, yes, found.attached.compose.attached_by(links, *others))
     try:
         lab, proofs = attaching.attach(found, rtt, tell)
     except NotAsBefore as error:

@@ -12,11 +12,13 @@ from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
+from replication_lab.cli.files import pairs
+from replication_lab.cli.options import as_json, keep_failed, of_endpoint, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
+from replication_lab.model.lab.endpoint import settings_apart
 from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
@@ -32,6 +34,8 @@ from replication_lab.world import catalogue, places
 @of_engine
 @of_image
 @click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@of_endpoint
+@click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
 @keep_failed
 @click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
 @click.option("--probe", metavar="URL|COMMAND")
@@ -51,15 +55,16 @@ def drill(
     if others["name"] or others["probe"] or others["probe_in"]:
         _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
     if not topology:
-        if fault or seconds is not None or keep or count > 1:
+        if fault or seconds is not None or keep or count > 1 or others["endpoint"] or others["settings"]:
             raise LabError(
-                "no topology given for --fault, --seconds, --count or --keep",
+                "no topology given for --fault, --seconds, --count, --endpoint, --set or --keep",
                 "lab drill TOPOLOGY with its options",
                 f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
             )
         listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
+    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", _endpoint_settings(others["settings"]))
     server = server_of(topology, others["engine"], others["image"])
     _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
 
@@ -117,6 +122,17 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
         )
     found = drill_set.read(Path(given))
     return found.topology, [found.with_duration(seconds)]
+
+
+def _endpoint_settings(given: tuple[str, ...]) -> dict[str, str]:
+    servers, found = settings_apart(pairs("--set", given))
+    if servers:
+        raise LabError(
+            f"--set {next(iter(servers))} in a drill, whose file sets the servers",
+            "settings of the endpoint",
+            "--set endpoint.inter=500",
+        )
+    return found
 
 
 def _with_fault(fault: str | None) -> str:

@@ -38,6 +38,14 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
     print_json(done) if json_ else output.promoted(out, done)
 
 
+@command("switchover")
+@_of_node
+def switchover(node: str, name: str | None, json_: bool) -> None:
+    with _changing(name, "switchover") as nodes:
+        done = nodes.switch_over(node)
+    print_json(done) if json_ else output.switched(out, done)
+
+
 @command("rejoin")
 @_of_node
 @click.option("--discard-errant", is_flag=True)

@@ -27,14 +27,8 @@ of_images = all_of(
         multiple=True,
         metavar="NAME",
         shell_complete=names.completed_by(catalogue.topologies),
-        help="Topology whose additional images are needed, such as the sidecar of galera; may be repeated.",
     ),
-    click.option(
-        "--experiment",
-        metavar="NAME",
-        shell_complete=names.completed_by(experiments.names),
-        help="Experiment, or file of a question, whose topologies and engines are needed.",
-    ),
+    click.option("--experiment", metavar="NAME", shell_complete=names.completed_by(experiments.names)),
 )
 
 

@@ -12,14 +12,16 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 from replication_lab.cli import FAILED, cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
-from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab, server_of
+from replication_lab.cli.options import as_json, of_cnf, of_disks, of_endpoint, of_engine, of_image, of_lab, server_of
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
+from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_links
+from replication_lab.model.lab.endpoint import settings_apart
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.question.server_options import options_by_node
 from replication_lab.world import catalogue, given_texts, installing
@@ -37,6 +39,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
+@of_endpoint
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @of_disks
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
@@ -52,6 +55,7 @@ def up(
     relays: int | None,
     name: str | None,
     toxics: tuple[str, ...],
+    endpoint: str | None,
     storage: tuple[str, ...],
     init: tuple[str, ...],
     json_: bool,
@@ -59,14 +63,21 @@ def up(
 ) -> None:
     topology = catalogue.resized(topology, replicas, relays)
     source = click.get_current_context().get_parameter_source
-    settings, cnf = pairs("--set", others.pop("settings")), cnf_files(others.pop("cnf"))
+    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")))
+    cnf = cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
-    asked = LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options, init=run_first)
+    in_front = endpoint_of(found, endpoint or "", of_endpoint_)
+    asked = LabRequest(
+        *(found, server, name or f"lab-{topology}", changed, placed),
+        options=options,
+        init=run_first,
+        endpoint=in_front,
+    )
     lab = labs.up(asked, tell)
     if json_:
         print_json(views.view(lab))

@@ -34,20 +34,8 @@ def _of_view(clients: int) -> Decorator:
     return all_of(
         click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
         of_lab,
-        click.option(
-            "--clients",
-            type=click.IntRange(0, 256),
-            default=clients,
-            show_default=True,
-            help="Number of clients that write to a ledger; 0 only watches.",
-        ),
-        click.option(
-            "--rate",
-            type=click.FloatRange(min=0),
-            default=RATE,
-            show_default=True,
-            help="Limit on the transactions per second of all clients together; 0 for no limit.",
-        ),
+        click.option("--clients", type=click.IntRange(0, 256), default=clients, show_default=True),
+        click.option("--rate", type=click.FloatRange(min=0), default=RATE, show_default=True),
         of_engine,
         of_image,
     )

@@ -53,6 +53,14 @@ def server_of(topology: str, engines: Sequence[str], images: Sequence[str]) -> s
     return text_of_nodes(by_node(lab_text(engines, images), nodes, catalogue.default_engine(topology)))
 
 
+of_endpoint = click.option(
+    "--endpoint",
+    shell_complete=names.completed_by(catalogue.endpoints),
+    metavar="NAME",
+    help="Put a proxy in front of the nodes, and let clients use its address: haproxy.  [default: none]",
+)
+
+
 def percentage(text: str, option: str) -> float:
     """Return "10%" as 0.1. Raise LabError for anything else."""
     try:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from replication_lab import replication
+from replication_lab.lab.connections import of_endpoint
 from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
@@ -43,6 +44,8 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).bound(3306)))}" for node in lab.topology.nodes
     )
+    if lab.endpoint:
+        addresses = f"{', '.join(f'{each.node} {each.host}:{each.port}' for each in of_endpoint(lab))}, {addresses}"
     if not machine.is_near():
         addresses += " (on the engine's machine; from here: ./lab sql NODE)"
     kind = replication.of(lab)
@@ -108,6 +111,16 @@ def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
 
 def promoted(out: Console, done: TakenOver) -> None:
     _say(out, "promoted", done=done)
+
+
+def switched(out: Console, done: TakenOver) -> None:
+    """Print which node accepts writes after a planned switchover, and how long none did."""
+    if done.old == done.source:
+        out.print(f"{done.source} accepts writes already")
+        return
+    out.print(f"{done.source} accepts writes in place of {done.old}; none did for {done.seconds or 0:.1f} s")
+    if done.repointed:
+        out.print(f"  its replicas: {', '.join(done.repointed)}")
 
 
 def rejoined(out: Console, done: TakenBack) -> None:

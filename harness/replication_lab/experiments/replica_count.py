@@ -87,7 +87,7 @@ def _waits_for(source: Server, wanted: int) -> Proof:
 experiment(
     topology=f"semisync-x{MOST}",
     engines=("mariadb", "mysql-8.0", "mysql", "percona"),
-    compared=("throughput",),
+    compared=("source_cpu_ms",),
     load=workload,
     prepare=prepare,
     arrange=arrange,

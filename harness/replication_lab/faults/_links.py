@@ -23,10 +23,7 @@ class OnLinks:
 
     def __init__(self, lab: Lab, names: Sequence[str]):
         self.lab, self.running = lab, {name: lab.link(name) for name in names}
-        self._open = ExitStack()
         self.probes = dict(zip(names, self.each(self.probe), strict=True))
-        for probe in self.probes.values():
-            self._open.callback(probe.close)
         self.before_ms = dict(zip(names, self.each(self._trip), strict=True))
 
     def each(self, act: Callable[[str], Made]) -> list[Made]:
@@ -58,7 +55,6 @@ class OnLinks:
         probe = self.probe(name)
         self.probes[name].close()
         self.probes[name] = probe
-        self._open.callback(probe.close)
 
     def _trip(self, name: str) -> float:
         latency = self.lab.link(name).latency_ms()
@@ -83,7 +79,9 @@ class OnLinks:
         )
 
     def close(self) -> None:
-        self._open.close()
+        with ExitStack() as stack:
+            for probe in self.probes.values():
+                stack.callback(probe.close)
 
 
 def _near(trip_ms: float) -> float:

@@ -8,6 +8,7 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
 from replication_lab.world.docker.lab import DATABASE, USER, Lab
 
 
@@ -24,7 +25,7 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 
 def connections(lab: Lab) -> list[NodeAddress]:
-    """Return the connection of each node whose container runs, in the topology's order."""
+    """Return the connection of each node whose container runs, in the topology's order; then those of the endpoint."""
     found = []
     for node in lab.topology.nodes:
         with suppress(LabError):
@@ -33,6 +34,19 @@ def connections(lab: Lab) -> list[NodeAddress]:
             database = lab.database(node.name)
             way = dsn(password, host, port, user, database)
             found.append(NodeAddress(node.name, host, port, user, password, database, way))
+    return [*found, *of_endpoint(lab)]
+
+
+def of_endpoint(lab: Lab) -> list[NodeAddress]:
+    """Return where clients write and read through the endpoint of a lab that was started with one."""
+    found = []
+    with suppress(LabError):
+        if (endpoint := lab.endpoint) and endpoint.kind.states:
+            user, password = lab.application(lab.topology.source.name)
+            for name, port in ((ENDPOINT, endpoint.kind.writes), (ENDPOINT_READS, endpoint.kind.reads)):
+                host, bound = endpoint.service.bound(port)
+                way = dsn(password, host, bound, user)
+                found.append(NodeAddress(name, host, bound, user, password, DATABASE, way))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from replication_lab import replication
-from replication_lab.lab import start_options
+from replication_lab.lab import endpoints, start_options
 from replication_lab.lab.connections import NodeAddress, connections
 from replication_lab.lab.disks import full
 from replication_lab.model.core.errors import LabError
@@ -210,7 +210,7 @@ def view(lab: Lab) -> LabView:
             machines=_machines(kind),
             connections=connections(lab),
             warnings=_unless_silent(kind.warnings, []),
-            service=_unless_silent(kind.service, ""),
+            service=_unless_silent(kind.service, "") or _unless_silent(lambda: endpoints.told(lab), ""),
         )
 
 

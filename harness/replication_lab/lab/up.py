@@ -11,10 +11,11 @@ from replication_lab import replication
 from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import disks, killed_views, memory, option_check, sql_files, start_options
+from replication_lab.lab import disks, endpoints, killed_views, memory, option_check, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
@@ -39,12 +40,17 @@ BUSY_SECONDS = 30
 
 
 def image_names(
-    engine: str, load: bool = False, topology: Topology | None = None, storage: dict[str, Storage] | None = None
+    engine: str,
+    load: bool = False,
+    topology: Topology | None = None,
+    storage: dict[str, Storage] | None = None,
+    endpoint: AskedEndpoint | None = None,
 ) -> list[str]:
     """Return the images that a lab of this engine needs from images/."""
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
+    own += [catalogue.endpoint(endpoint.name).image] if endpoint else []
     server = servers.own_images(servers.of_nodes(topology, engine).values() if topology else [engine])
     return [*server, *own] if topology and not topology.links else [*server, "toxiproxy", *own]
 
@@ -75,17 +81,18 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         refuse_other_user(name, running.owners)
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
-    images.ensure(image_names(engine, asked.load, topology, storage))
+    images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint))
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
+    behind = f", behind {asked.endpoint}" if asked.endpoint else ""
     if asked.options:
         start_options.refuse_unable(topology, placed.storage)
         option_check.check(topology, engine, {node: each.file for node, each in asked.options.items()})
     if catalogue.is_resized(topology.name):
         memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
-    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
+    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}")
     project.refuse_taken(name)
     lab = project.start(placed)
     try:
@@ -118,7 +125,9 @@ def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]
         start_options.start_with(lab, asked.options)
     # Before the links are slow; the proofs then see the rows on every node.
     sql_files.run_at_start(lab, asked.init, tell)
-    proofs = prove(lab, catalogue.toxics_on(asked.wanted_toxics), tell)
+    proofs = endpoints.prove(lab)
+    _refuse_unproved(lab, proofs, tell)
+    proofs += prove(lab, catalogue.toxics_on(asked.wanted_toxics), tell)
     settings = start_options.proofs(lab, asked.options)
     for setting in settings:
         tell(f"  verified: {setting.what}")
@@ -229,6 +238,11 @@ def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Pro
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
     proofs = at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
     proofs += [*nodes.prove(toxics), *disks.prove(lab)]
+    _refuse_unproved(lab, proofs, tell)
+    return proofs
+
+
+def _refuse_unproved(lab: Lab, proofs: Sequence[Proof], tell: Tell) -> None:
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
     for proof in proofs:
@@ -236,7 +250,6 @@ def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Pro
             raise LabError(
                 f"{proof.what}: {proof.found}", "the state that the topology defines", f"./lab up {lab.topology.name}"
             )
-    return proofs
 
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic, in_use: bool = False) -> Proof:

@@ -135,9 +135,9 @@ class RunningLab:
         """Return a new connection to the node at which clients write; the caller closes it."""
         return self.writer.connect()
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         """Wait until every copy has all committed transactions."""
-        replication.of(self.raw).wait_until_level()
+        replication.of(self.raw).wait_until_caught_up()
 
     def fault(self, kind: str, *targets: str, **settings: Value) -> Acting:
         """Inject a fault of the drills, by its name, on nodes or links; docs/drills.md lists them with their keys."""

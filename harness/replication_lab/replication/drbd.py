@@ -172,12 +172,12 @@ class Machines(DiskRoles):
         with drbd_state.in_state(machines, options, connected=True):
             yield ReplicatedDiskWatch(machines, protocol or BY_DEFAULT, case.added_ms)
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         drbd.wait_until_whole(self.lab)
 
     def differences(self) -> list[str]:
         """Return what differs on the two disks, below all rows; empty where they are equal."""
-        self.wait_until_level()
+        self.wait_until_caught_up()
         differing = drbd.verify(self.lab)
         return [f"the two disks differ in {differing} KiB"] if differing else []
 

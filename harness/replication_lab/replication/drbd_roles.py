@@ -41,6 +41,24 @@ class DiskRoles(Nodes):
         peer.wait_until_serves()
         return TakenOver(partner.node, name, replaced=[partner.node], seconds=clock.timer() - began)
 
+    def switch_over(self, name: str) -> TakenOver:
+        """Demote the peer and promote this machine; if that fails, the peer serves again."""
+        (peer, partner), began = self._pair(name), clock.timer()
+        for one in (peer, partner):
+            one.refuse_unless_running()
+        if peer.status().primary:
+            return TakenOver(name, name)
+        _refuse_old_data(peer, partner)
+        partner.tell("demote")
+        try:
+            self.take_over(name)
+        except BaseException:
+            # Also after an interruption.
+            partner.tell("promote")
+            partner.wait_until_serves()
+            raise
+        return TakenOver(partner.node, name, seconds=clock.timer() - began)
+
     def take_over_after_loss(self, name: str) -> TakenOver:
         """Power the machine on first if it is off, before its peer, which could outdate its data."""
         was_off = self.lab.node(name).state()[0] == "exited"

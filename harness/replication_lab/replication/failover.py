@@ -5,10 +5,11 @@ from contextlib import suppress
 from functools import partial
 
 from replication_lab import replication
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, WouldLose, unknown_name
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
+from replication_lab.replication.role_changes import FAILOVER, REJOIN
 from replication_lab.world import at_once, catalogue, clock, lab_state, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
@@ -47,7 +48,7 @@ def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
     return found
 
 
-def _awake(lab: Lab) -> list[str]:
+def awake(lab: Lab) -> list[str]:
     """Return the nodes whose servers answer soon; each query to a frozen server would wait until its timeout."""
     names = [node.name for node in lab.topology.nodes]
     answers = at_once.of_each(lambda name: lab.node(name).answers_soon(), names)
@@ -85,7 +86,7 @@ def link_name(source: str, target: str) -> str:
     return f"{source}-{target}"
 
 
-def _takes_writes(lab: Lab, node: str) -> bool:
+def takes_writes(lab: Lab, node: str) -> bool:
     """Return whether a node accepts writes: False for a fenced old source and for a replica without a source."""
     try:
         return lab.node(node).server().settings("read_only") == {"read_only": "OFF"}
@@ -102,9 +103,9 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     Raise LabError if the replica lacks what another node is known to have, or has not applied what it received, unless
     `allow_data_loss` is set. Before the fence, nodes are only read; if the check fails after it, the fence is undone.
     """
-    _refuse_unable(lab)
+    refuse_unable(lab, FAILOVER)
     lab.topology.node(node)
-    following = sources(lab, _awake(lab))
+    following = sources(lab, awake(lab))
     if node not in following:
         raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
     old = following[node]
@@ -125,7 +126,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
         raise
     with signals.signals_held():
         # The node stays a replica to the last, so the same command can be repeated after an error in between.
-        _set_role(lab, new, source=True)
+        set_role(lab, new, source=True)
         new.set_global(read_only=0)
         Replica(new).forget()
         received.forget(lab, node)
@@ -163,17 +164,18 @@ def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
         raise LabError(str(left), "all that was received applied", left.remedy(other.name))
     Replica(other).stop_following()
     # Only here is it certain that it has applied all that it had received.
-    errant = _beyond(BinaryLog(other).gtids(), new)
+    errant = beyond(BinaryLog(other).gtids(), new)
     if not errant:
-        Replica(other).follow("toxiproxy", _port(lab, new.name, other.name))
+        Replica(other).follow("toxiproxy", port(lab, new.name, other.name))
     return errant
 
 
 HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
 
 
-def _refuse_unable(lab: Lab) -> None:
-    refuse_attached(lab, "failover")
+def refuse_unable(lab: Lab, command: str) -> None:
+    """Raise LabError for a lab whose replicas cannot follow another source."""
+    refuse_attached(lab, command)
     if not replication.kind_of(lab.topology).follows_a_source:
         raise LabError(f"{lab.name} has no source and replicas", "a topology with both", "./lab up async")
     if not all(lab.node(node.name).dialect.gtids for node in lab.topology.nodes):
@@ -200,7 +202,7 @@ def _is_behind(lab: Lab, new: Server, old: str, missing: Missing, fenced: str = 
         remedy = f"./lab start {old}, which sends them again"
     insist = HOW_TO_INSIST.format(new.name)
     changed = f"; {fenced}, and accepts writes again" if "killed" in fenced else ""
-    return LabError(
+    return WouldLose(
         f"{new.name} is behind: {_lacks(lab, new, missing)}{changed}",
         "a replica that has applied every transaction",
         f"{remedy}; or {insist}" if remedy else insist,
@@ -222,7 +224,7 @@ def _missing_of_each(lab: Lab, new: Server, others: list[str]) -> Missing:
     held = {name: f"{BinaryLog(lab.node(name).server()).gtids()},{received.gtids(lab, name)}" for name in names}
 
     def missing() -> Missing:
-        return {name: found for name, text in held.items() if (found := _beyond(text, new))}
+        return {name: found for name, text in held.items() if (found := beyond(text, new))}
 
     def look() -> tuple[bool, str]:
         found, progress = missing(), Replica(new).progress()
@@ -238,7 +240,7 @@ def _advances(new: Server) -> bool:
     return bool(state and state.applying and (state.connected or Replica(new).backlog()))
 
 
-def _beyond(gtids: str, server: Server) -> dict[str, gtid.Ranges]:
+def beyond(gtids: str, server: Server) -> dict[str, gtid.Ranges]:
     return gtid.beyond(gtids, BinaryLog(server).gtids())
 
 
@@ -251,14 +253,14 @@ def _refuse_waiting(lab: Lab, new: Server, old: str) -> None:
         return
     progress = Replica(new).progress()
     if progress and progress.received < BinaryLog(lab.node(old).server()).end():
-        raise LabError(
+        raise WouldLose(
             f"{new.name} is behind: commits wait on {old}, and {new.name} has not received them",
             "a replica that has received every transaction",
             HOW_TO_INSIST.format(new.name),
         )
 
 
-def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
+def set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
     """Write the options that a server starts with from now on, one a line."""
     options = {"read-only": not source}
     if replication.of(lab).acknowledges:
@@ -270,7 +272,7 @@ def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) ->
 
 def _wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas if the topology does; with no replica each commit would take the timeout."""
-    _set_role(lab, source, source=True, waits=True)
+    set_role(lab, source, source=True, waits=True)
     if replication.of(lab).acknowledges:
         SemiSync(source).set(True)
 
@@ -283,14 +285,14 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
 
     LabError if it has errant transactions, unless `discard_errant` is set: then its data are replaced by the source's.
     """
-    _refuse_unable(lab)
+    refuse_unable(lab, REJOIN)
     lab.topology.node(node)
     source = lab.node(_source_for(lab, node)).server()
     old = lab.node(node).server()
     replica = Replica(old)
     clock.wait_until(lab.node(node).answers, f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
     # Also what a replica has received and not applied: that would be discarded with its relay log.
-    errant = _beyond(f"{BinaryLog(old).gtids()},{received.gtids(lab, node)}", source)
+    errant = beyond(f"{BinaryLog(old).gtids()},{received.gtids(lab, node)}", source)
     if errant and not discard_errant:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} lacks",
@@ -306,22 +308,27 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
         BinaryLog(old).reset_gtids_to(clone(source, old))
     else:
         replica.resume()
-    if replication.of(lab).acknowledges:
-        # A former source has no replica: its applier would wait for an acknowledgement until the timeout ends.
-        SemiSync(old).set(False)
-        SemiSync(old).enable_semisync_replica()
-    replica.follow("toxiproxy", _port(lab, source.name, node))
-    _set_role(lab, old, source=False)
+    follow_as_replica(lab, old, source.name)
     _wait_for_replicas(lab, source)
     replica.wait_for(BinaryLog(source).position())
     return TakenBack(node, source.name, gtid.words(errant) if errant else "")
 
 
+def follow_as_replica(lab: Lab, server: Server, source: str) -> None:
+    """Let a former source replicate from another node, now and after each start."""
+    if replication.of(lab).acknowledges:
+        # It has no replica: its applier would wait for an acknowledgement until the timeout ends.
+        SemiSync(server).set(False)
+        SemiSync(server).enable_semisync_replica()
+    Replica(server).follow("toxiproxy", port(lab, source, server.name))
+    set_role(lab, server, source=False)
+
+
 def _source_for(lab: Lab, node: str) -> str:
     """Return the only other node that accepts writes and has no source; LabError if `node` follows it or a relay."""
-    awake = _awake(lab)
-    following = sources(lab, awake)
-    serving = [name for name in awake if name not in {node, *following} and _takes_writes(lab, name)]
+    answering = awake(lab)
+    following = sources(lab, answering)
+    serving = [name for name in answering if name not in {node, *following} and takes_writes(lab, name)]
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
         expected = "exactly one writable server that is not a replica"
@@ -336,7 +343,7 @@ def _source_for(lab: Lab, node: str) -> str:
 # --- the link between -------------------------------------------------------------------------------------------------
 
 
-def _port(lab: Lab, source: str, target: str) -> int:
+def port(lab: Lab, source: str, target: str) -> int:
     """Return the port of `source` for `target` at Toxiproxy: of the topology's link, or of a new one.
 
     A new link is as slow as the slower of the two nodes' links.

@@ -14,7 +14,7 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes import galera as galera_probe
 from replication_lab.replication import members
 from replication_lab.replication.kind import Nodes, register
-from replication_lab.replication.role_changes import FAILOVER, NodeState
+from replication_lab.replication.role_changes import FAILOVER, SWITCHOVER, NodeState
 from replication_lab.world import at_once
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
@@ -37,7 +37,7 @@ class GaleraCluster(Nodes):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
-    refuses = members.REFUSES | {FAILOVER: ("every node accepts writes", "./lab env")}
+    refuses = members.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
     writes_anywhere = True
     waits_on = "farthest"
     why_fixed = "it is a cluster"
@@ -152,7 +152,7 @@ class GaleraCluster(Nodes):
         whole = all(view.synced and view.size == size for view in found.values())
         return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())
 
     def counted(self) -> dict[str, int]:

@@ -1,8 +1,10 @@
 """MySQL Group Replication with a single primary: healthy when every node is ONLINE in one group of all."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+
+import msgspec
 
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.proof import Proof
@@ -24,6 +26,7 @@ from replication_lab.world.mysql.server import Server
 ONLINE, UNREACHABLE = "ONLINE", "UNREACHABLE"
 PRIMARY, SECONDARY, NO_MAJORITY = "PRIMARY", "SECONDARY", "no majority"
 LOCAL, FORCE = "group_replication_local_address", "group_replication_force_members"
+FORCED_SECONDS = 180
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
 # The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
@@ -135,9 +138,8 @@ class Group(Nodes):
         if not first or {PRIMARY, SECONDARY} & set(states.values()):
             return None
         one = found[first]
-        addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in found]
         sql = f"./lab sql {first} --lab {self.lab.name} -e"
-        force = f"""{sql} "SET GLOBAL {FORCE} = '{",".join(addresses)}'\""""
+        force = f'{sql} "{self._forces(one, found)}"'
         # Its answer may come later than the client waits, and a second one is refused as "already ongoing".
         then = f"""once ./lab status says that it is primary: {sql} "SET GLOBAL {FORCE} = ''\""""
         return LabError(
@@ -145,6 +147,11 @@ class Group(Nodes):
             "a majority of the members",
             f"if no other node accepts writes: {force} (only once: it may take more than a minute); {then}",
         )
+
+    def _forces(self, one: GroupMember, answering: Collection[str]) -> str:
+        """Return the statement by which the members that a member reaches go on without the others."""
+        addresses = [str(self.server(name).value(f"SELECT @@{LOCAL}")) for name in one.reached if name in answering]
+        return f"SET GLOBAL {FORCE} = '{','.join(addresses)}'"
 
     def view(self, name: str) -> View:
         found = self.member(name)
@@ -184,7 +191,7 @@ class Group(Nodes):
         super().wait_until_together()
         self.take_over(self.lab.topology.source.name)
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         position = BinaryLog(self.writer()).position()
         for name in self.names:
             Replica(self.server(name)).wait_for(position)
@@ -213,6 +220,21 @@ class Group(Nodes):
             self.writer().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self._serves_as_primary(name), f"{name} to be primary")
         return done
+
+    def take_over_after_loss(self, name: str) -> TakenOver:
+        """Without a majority, force the membership of the members that are left, as an operator would."""
+        if self.lost_majority():
+            server, found = self.server(name), self.answering(self.member)
+            with suppress(OutcomeUnknown), requests_made.noted("primary", name):
+                # Its answer may come later than anybody waits; a second statement would be refused as "ongoing".
+                server.execute(self._forces(found[name], found))
+            clock.wait_until(lambda: not self.lost_majority(), f"{name} to have a majority", FORCED_SECONDS)
+            server.execute(f"SET GLOBAL {FORCE} = ''")
+        return self.take_over(name)
+
+    def switch_over(self, name: str) -> TakenOver:
+        began = clock.timer()
+        return msgspec.structs.replace(self.take_over(name), seconds=clock.timer() - began)
 
     def _serves_as_primary(self, name: str) -> bool:
         """Return whether all members that answer name this node, and it accepts writes; another may be down."""

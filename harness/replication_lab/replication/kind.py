@@ -322,7 +322,7 @@ class Nodes(ChangesRoles):
         """Prove that every other node has the rows that were committed on this one, by the proofs before."""
         count = f"SELECT COUNT(*) FROM {TABLE}"
         written = source.value(count)
-        self.wait_until_level()
+        self.wait_until_caught_up()
         found = self.of_each(lambda name: self.server(name).value(count))
         del found[source.name]
         return Proof(
@@ -349,12 +349,12 @@ class Nodes(ChangesRoles):
         """Wait until every node replicates again after a restart."""
         wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} to be {self.whole}")
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         """Wait until every copy has what was committed before this call."""
 
     def differences(self) -> list[str]:
         """Return how copies differ from their source, or from their cluster's first node; empty where all are equal."""
-        self.wait_until_level()
+        self.wait_until_caught_up()
         source = self.server(self.lab.topology.source.name)
         copies = [self.server(node.name) for node in self.lab.topology.replicas]
         return [found for copy in copies if (found := self.difference(copy, source))]

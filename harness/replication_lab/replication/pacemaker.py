@@ -91,6 +91,9 @@ class ManagedMachines(Machines):
         PacemakerCluster(self.lab).wait_until_served_by(name)
         return TakenOver(serving, name, seconds=moved.seconds)
 
+    def switch_over(self, name: str) -> TakenOver:
+        return self.take_over(name)
+
     def take_over_after_loss(self, name: str) -> TakenOver:
         """Wait until Pacemaker has moved the service, which is what a drill measures."""
         PacemakerCluster(self.lab).wait_until_served_by(name)

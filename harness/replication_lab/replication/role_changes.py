@@ -1,6 +1,7 @@
 """How the roles of nodes change, the same for every kind of replication; each kind does it or refuses in plain words.
 
-A drill, the live page and the commands failover, rejoin, standby, online and status use these methods and no others.
+A drill, the live page and the commands failover, switchover, rejoin, standby, online and status use these methods and
+no others.
 """
 
 from collections.abc import Mapping
@@ -10,10 +11,11 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill.evidence import Position
 from replication_lab.model.lab.succession import TakenBack, TakenOut, TakenOver
 from replication_lab.world.docker.lab import Lab
 
-FAILOVER, REJOIN, STANDBY, ONLINE = "failover", "rejoin", "standby", "online"
+FAILOVER, SWITCHOVER, REJOIN, STANDBY, ONLINE = "failover", "switchover", "rejoin", "standby", "online"
 
 
 def quiet(_line: str) -> None:
@@ -50,6 +52,18 @@ class ChangesRoles:
         """Let this node take over while the one before is broken, whatever that loses: a drill measures the loss."""
         return self.take_over(name, allow_data_loss=True)
 
+    @classmethod
+    def can_switch_over(cls) -> bool:
+        """Return whether the node that accepts writes can be changed as planned."""
+        return SWITCHOVER not in cls.refuses
+
+    def switch_over(self, name: str) -> TakenOver:
+        """Let clients write on this node instead, as planned: nothing is lost, and the other one stays in service.
+
+        Raise LabError if that is not possible; then everything is as it was before.
+        """
+        raise self._refusal(SWITCHOVER, name)
+
     def was_replaced(self, _role: str) -> bool:
         """Return whether a node with this role has to be taken back before it can take over."""
         return False
@@ -70,6 +84,10 @@ class ChangesRoles:
     def online(self, name: str, tell: Tell = quiet) -> TakenBack:  # noqa: ARG002 - others do it
         """Take a node into service again and wait until it is in sync; `tell` gets the progress."""
         raise self._refusal(ONLINE, name)
+
+    def positions(self) -> dict[str, Position]:
+        """Return how far each node is that answers; empty where no replica follows a source."""
+        return {}
 
     def state(self, name: str, role: str) -> NodeState:
         """Return the state of a node, which has this role now; LabError if it does not answer."""

@@ -8,7 +8,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.evidence import View
+from replication_lab.model.drill.evidence import Position, View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
@@ -16,11 +16,12 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import in_round_trips, waited
-from replication_lab.replication import failover, following
+from replication_lab.replication import failover, following, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
@@ -104,10 +105,27 @@ class Followers(Nodes):
             return found.ended if found else ""
         return ""
 
-    def wait_until_level(self) -> None:
+    def wait_until_caught_up(self) -> None:
         # A relay comes before its replica, because the links are in that order.
         for name, source in self.sources.items():
             Replica(self.server(name)).wait_for(BinaryLog(self.server(source)).position())
+
+    def positions(self) -> dict[str, Position]:
+        return self.answering(self._position)
+
+    def _position(self, name: str) -> Position:
+        replica = Replica(self.server(name))
+        state = replica.status()
+        if not replica.server.dialect.gtids:
+            return Position(state is not None, error=state.error_number if state else 0)
+        held = f"{BinaryLog(replica.server).gtids()},{replica.received()}"
+        left = replica.backlog()
+        return Position(
+            replicates=state is not None,
+            received=gtid.transactions_in(held),
+            unapplied=gtid.count(left.missing) if left else 0,
+            error=state.error_number if state else 0,
+        )
 
     def holders(self) -> dict[str, str]:
         return {name: self.sources.get(name, "") for name in self.names}
@@ -128,6 +146,11 @@ class Followers(Nodes):
         # One that does not answer, or was not repointed, follows whom it followed.
         self.sources |= failover.sources(self.lab) | dict.fromkeys(done.replaced, name)
         self.sources.pop(name, None)
+        return done
+
+    def switch_over(self, name: str) -> TakenOver:
+        done = switchover.switchover(self.lab, name)
+        self.sources = failover.sources(self.lab)
         return done
 
     def was_replaced(self, role: str) -> bool:

@@ -12,7 +12,7 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication import following
 from replication_lab.replication.kind import Nodes, register
-from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY
+from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY, SWITCHOVER
 
 
 @register("none")
@@ -23,6 +23,7 @@ class Alone(Nodes):
     why_fixed = "it has a single server"
     refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
         FAILOVER: (why_fixed, "./lab up async"),
+        SWITCHOVER: (why_fixed, "./lab up async"),
         REJOIN: (why_fixed, "./lab up async"),
         STANDBY: (why_fixed, "./lab stop {node}"),
         ONLINE: (why_fixed, "./lab start {node}"),

@@ -9,9 +9,10 @@ from rich.text import Text
 from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange, RunSet
 from replication_lab.model.comparing.run_ratio import RUN_EFFECT
 from replication_lab.report import markdown
-from replication_lab.report.wording import number
 
 STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", ComparedOutcome.FINE: ""}
+# Smaller changes are written with a decimal.
+WHOLE_PERCENT = 10
 ORDER = (ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE)
 ENDINGS = {
     0: "no figure is worse by more than {margin:.0%}",
@@ -21,9 +22,9 @@ ENDINGS = {
 
 
 def rendered(found: Comparison, margin: float) -> Group:
-    """Return the comparison for a terminal."""
-    head = Text("\n".join(_head(found)))
-    return Group(head, *_tables(found), Text("\n".join(["", *reasons(found), _ending(found, margin)])))
+    """Return the comparison for a terminal: the answer, what decides it, then the figures."""
+    head = Text("\n".join([_ending(found, margin), *reasons(found), "", *_head(found)]))
+    return Group(head, *_tables(found))
 
 
 def markdown_text(found: Comparison, margin: float) -> str:
@@ -89,7 +90,7 @@ def _table(what: str, changes: list[FigureChange], found: Comparison) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(what)
     table.add_column("figure" if what == "case" else "verdict", no_wrap=True)
-    table.add_column("after / before", justify="right", no_wrap=True)
+    table.add_column("change", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     several = len({change.engine for change in found.changes}) > 1
     for change in changes:
@@ -106,12 +107,17 @@ def verdicts(change: FigureChange) -> str:
 
 
 def ratio(change: FigureChange) -> str:
-    """Return "0.87 [0.83–0.91]", with "~" before it if the interval includes 1, which shows no change."""
+    """Return "−13 % [−17 to −9.2]", with "~" before it if the interval includes 0, which shows no change."""
     found = change.ratio
     if found is None:
         return "–"
     mark = "~ " if found.low <= 1 <= found.high else ""
-    return f"{mark}{number(found.estimate)} [{number(found.low)}–{number(found.high)}]"
+    return f"{mark}{_percent(found.estimate)} % [{_percent(found.low)} to {_percent(found.high)}]"
+
+
+def _percent(ratio: float) -> str:
+    change = 100 * (ratio - 1)
+    return format(change, "+.1f" if abs(change) < WHOLE_PERCENT else "+.0f").replace("-", "−")
 
 
 def reasons(found: Comparison) -> Iterator[str]:
@@ -119,6 +125,6 @@ def reasons(found: Comparison) -> Iterator[str]:
     for change in found.changes:
         if change.judged and change.outcome is not ComparedOutcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of
-            measured = f"{ratio(change)} times" if change.ratio else ""
+            measured = ratio(change) if change.ratio else ""
             told = ", ".join(filter(None, [measured, change.reason]))
             yield f"{change.outcome}: {figure}{f' on {change.engine}' if change.engine else ''}: {told}"

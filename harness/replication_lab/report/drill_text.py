@@ -8,6 +8,7 @@ import jinja2
 from replication_lab.model.drill.application import sentences
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.drill.soak import is_round
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.mysql_errors import meaning
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
@@ -41,7 +42,7 @@ def _template() -> jinja2.Template:
 
 
 def _parts(drill: DrillRow) -> dict:
-    figures, nodes = drill.figures, sorted(drill.clients)
+    figures, nodes = drill.figures, _nodes(drill)
     during = {node: _counts(figures, f"during.{node}.") for node in nodes if f"during.{node}.acknowledged" in figures}
     return {
         "figures": figures,
@@ -49,13 +50,28 @@ def _parts(drill: DrillRow) -> dict:
         "totals": _counts(figures),
         "during": during,
         "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},
-        "stalls": {node: figures[f"stall_s.{node}"] for node in nodes if f"stall_s.{node}" in figures},
-        "back": {node: figures.get(f"rto_s.{node}") for node in during},
-        "outages": {node: figures[f"outage_s.{node}"] for node in nodes if f"outage_s.{node}" in figures},
-        "latency_ratio": {
-            node: figures[f"latency_ratio.{node}"] for node in nodes if f"latency_ratio.{node}" in figures
-        },
+        "stalls": _of_clients(drill, "stall_s"),
+        "back": _of_clients(drill, "rto_s"),
+        "outages": _of_clients(drill, "outage_s"),
+        "latency_ratio": _of_clients(drill, "latency_ratio"),
     }
+
+
+def _of_clients(drill: DrillRow, name: str) -> dict[str, float | str | None]:
+    """Return a figure of the clients of each node; of an endpoint one of all, because servers change behind it."""
+    if drill.endpoint:
+        return {ENDPOINT: drill.figures[name]} if name in drill.figures else {}
+    # A node that never served again has no such time, and is shown all the same.
+    known = "during.{}.acknowledged" if name == "rto_s" else f"{name}.{{}}"
+    nodes = [node for node in _nodes(drill) if known.format(node) in drill.figures]
+    return {node: drill.figures.get(f"{name}.{node}") for node in nodes}
+
+
+def _nodes(drill: DrillRow) -> list[str]:
+    """Return the nodes that the clients wrote to; behind an endpoint those that answered, and what no server got."""
+    if drill.endpoint is None:
+        return sorted(drill.clients)
+    return sorted(name.partition(".")[2] for name in drill.figures if name.startswith("acknowledged."))
 
 
 def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:

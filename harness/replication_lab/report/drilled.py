@@ -61,11 +61,13 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
 def _takes_over(drill: Drill) -> str:
     """Return what decides that another node takes over, and when."""
     step = next((step for step in drill.steps if step.failover), None)
+    if planned := next((spec.targets[0] for spec in drill.fault_specs if spec.fault == "switchover"), ""):
+        return f"a planned switchover makes {planned} accept writes"
     if step is None:
         return "the servers decide by themselves which node takes over"
     if drill.initial_primary:
-        return f"the cluster manager moves the service to {step.failover}"
-    return f"a failover promotes {step.failover} {step.seconds:g} s after the fault began"
+        return f"the cluster manager moves the service to {step.promotes}"
+    return f"a failover promotes {step.promotes} {step.seconds:g} s after the fault began"
 
 
 def _range(results: list[Result], figure: str) -> RangeRow | None:

@@ -6,7 +6,7 @@ from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.core.verdict import Judgement
 from replication_lab.model.drill.drill_result import FigureJudgement, Result
-from replication_lab.model.drill.evidence import FaultEvidence, Return
+from replication_lab.model.drill.evidence import FaultEvidence, Return, ThroughEndpoint
 from replication_lab.model.drill.timeline import Phase
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
@@ -69,7 +69,8 @@ class FigureRow(Row, frozen=True, kw_only=True):
 class CaseRow(Row, frozen=True, kw_only=True):
     """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not.
 
-    For a load with a rate, `pooled` holds percentiles and the maximum of all latencies of the quiet rounds together.
+    Of a user's question, `pooled` holds the minimum, percentiles and the maximum of all latencies of the quiet rounds
+    together; `figures` has the means of the rounds' own percentiles, which claims compare round by round.
     """
 
     engine: str
@@ -86,7 +87,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`.
 
     `ledger` is the file of their statements beside the record, `phases` are what they saw before, during and after
-    each fault.
+    each fault. `endpoint` is what they met behind the endpoint that they used.
     """
 
     name: str
@@ -102,6 +103,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     forbidden: list[str]
     ledger: str = ""
     phases: list[Phase] = []
+    endpoint: ThroughEndpoint | None = None
 
     @classmethod
     def of(cls, result: Result) -> "DrillRow":
@@ -120,6 +122,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
             forbidden=evidence.forbidden if evidence else [],
             ledger=result.ledger,
             phases=result.phases,
+            endpoint=evidence.endpoint if evidence else None,
         )
 
 

@@ -203,7 +203,7 @@ def _case(experiment: Experiment, record: Record, engine: str, name: str, about:
         noisy=sum(bool(m.disturbed) for m in taken),
         doubts=[f"round {m.round}: {doubt}" for m in taken if not m.slow for doubt in m.reasons_to_doubt],
         figures=_figures(experiment, record, engine, name),
-        pooled=pooled(list(quiet.values())) if experiment.asked and experiment.asked.is_paced else {},
+        pooled=pooled(list(quiet.values())) if experiment.asked else {},
     )
 
 

@@ -28,17 +28,18 @@ def pipe_width(summary: ExperimentSummary) -> int:
 def render(summary: ExperimentSummary) -> RenderableType:
     parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
     parts += [Text(line, style="yellow") for line in wording.warnings(summary)]
-    if summary.effects:
-        parts += [_effects(summary.effects), ""]
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
-    if summary.drilled:
-        # The cases that a user compares are in one table, also if topologies have engines of their own.
-        parts += [_cases(summary.engines, summary), "", *map(Text, drilled.notes(summary.drilled)), ""]
+    # The cases that a user compares with drills are in one table, also if topologies have engines of their own.
+    tables = [summary.engines] if summary.drilled else [[engine] for engine in summary.engines]
+    for engines in tables:
+        parts += [_cases(engines, summary) if summary.answers else _figures(engines[0], summary), ""]
+    if summary.effects:
+        parts += [_effects(summary.effects), ""]
     for engine in summary.engines:
-        if not summary.drilled:
-            parts += [_cases([engine], summary) if summary.answers else _figures(engine, summary), ""]
         parts += [_claims(engine, summary), ""]
+    if summary.drilled:
+        parts += [*map(Text, drilled.notes(summary.drilled)), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
     parts += [Text(line, style="dim") for line in filter(None, [wording.expected_wrong(summary)])]
     parts.append(Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
@@ -63,19 +64,19 @@ def _effects(effects: list[EffectRow]) -> Table:
 
 
 def _cases(engines: list[str], summary: ExperimentSummary) -> Table:
-    """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips.
+    """Return the figures of a question's cases, one case a row: commits a second, latencies, and p50 in round trips.
 
     Then what its drills found, if it has any.
 
-    For a load with a rate the tail matters most: the highest percentiles, of all rounds together, are shown as well.
+    Latencies are those of all rounds together. With a rate the tail matters most, so it is shown as well.
     """
     servers = "; ".join(_server(engine, summary) for engine in engines)
     table = Table(title=servers, **AS_A_TITLE, box=None, pad_edge=False)
     table.add_column("case", no_wrap=True)
-    tail = ("p99.9_ms", "max_ms") if any(case.pooled for case in summary.cases) else ()
+    tail = ("p99.9_ms", "max_ms") if any("rate_asked" in case.figures for case in summary.cases) else ()
     of_tail = (name.replace("_", " ") for name in tail)
     counts = summary.counts
-    headings = (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}")
+    headings = (f"{counts}s/s", *(f"{name} ms" for name in wording.LATENCIES), *of_tail, "p50 ÷ RTT")
     drills = {(row.engine, row.case): row for row in summary.drilled}
     for heading in (*headings, *(("lost", "s without service") if drills else ())):
         # In a narrow table a heading wraps between words instead of being cut off.

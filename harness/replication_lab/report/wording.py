@@ -12,6 +12,8 @@ from replication_lab.report.rows import CaseRow, CellRow, ExperimentSummary, Fig
 # Whole numbers below LONG, and all numbers from FOUR_DIGITS on, are written without decimals.
 LONG, FOUR_DIGITS = 1e6, 1000
 HEADLINES = ("throughput", "latency_p50_ms")
+# The latencies in the table of a question's cases.
+LATENCIES = ("min", "p50", "p95", "p99")
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
     "CHANGED": "a verdict is not the expected one",
@@ -147,17 +149,19 @@ def _settings(summary: Summary, name: str, after: str = "") -> list[str]:
 
 
 def of_a_case(case: CaseRow) -> list[float | None]:
-    """Return a case's throughput, its latencies at the 50th, 95th and 99th percentile, and its median in round trips.
+    """Return a case's throughput, its shortest latency, three percentiles, and the median divided by the round trip.
 
-    A commit that waits for no other node takes a fraction of a round trip. Without a toxic there is no round trip.
+    The latencies are those of all rounds together. The load of another program may record only percentiles of each
+    round: then the means of these are returned. Without a toxic there is no round trip.
     """
 
     def value(name: str) -> float | None:
         return case.figures[name].value if name in case.figures else None
 
-    median, trip = value("latency_p50_ms"), value("rtt_p50_ms")
+    latencies = [case.pooled.get(f"{name}_ms", value(f"latency_{name}_ms")) for name in LATENCIES]
+    median, trip = latencies[1], value("rtt_p50_ms")
     trips = None if median is None or not trip else round(median / trip, 2)
-    return [*map(value, ("throughput", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")), trips]
+    return [value("throughput"), *latencies, trips]
 
 
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:

@@ -12,11 +12,12 @@ from replication_lab.faults.link_proof import prove_link
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.drill import Drill, Waiting
+from replication_lab.model.drill.drill import Drill, Waiting, setting_of
 from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.question import Question
@@ -67,7 +68,7 @@ def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
     if question is None or not question.drill:
         return []
     chosen = {
-        number: (case, _of_case(question, case, experiment.lab_of(case).topology))
+        number: (case, _of_case(question, case, experiment.lab_of(case)))
         for number, case in enumerate(experiment.cases, 1)
         if experiment.lab_of(case).engine in ("", engine)
     }
@@ -78,8 +79,9 @@ def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
     ]
 
 
-def _of_case(question: Question, case: Case, topology: str) -> Drill:
-    """Return the drill of a case, with the case's number of clients and its wait point."""
+def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
+    """Return the drill of a case, with the case's number of clients, its wait point and its endpoint."""
+    topology = spec.topology
     drill = _named(question, topology)
     state, found = case.state, catalogue.topology(topology)
     if state.replication != found.replication:
@@ -95,7 +97,7 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
             f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
             f"./lab ask {topology} --drill {question.drill}",
         )
-    if both := {name for _, name in state.servers.variables} & set(drill.settings):
+    if both := {name for _, name in state.servers.variables} & {setting_of(each)[1] for each in drill.settings}:
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
     if question.ledger and drill.hot_row:
@@ -113,7 +115,8 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
         semisync = msgspec.structs.replace(semisync or Waiting(), wait_point=point)
     writer = drill.initial_primary or found.source.name
     clients = {**drill.clients, **({writer: state.clients} if writer in drill.clients else {})}
-    return msgspec.structs.replace(drill, clients=clients, semisync=semisync)
+    drill = msgspec.structs.replace(drill, clients=clients, semisync=semisync)
+    return drill.at_endpoint(spec.endpoint.name, dict(spec.endpoint.settings)) if spec.endpoint else drill
 
 
 def _named(question: Question, topology: str) -> Drill:

@@ -2,29 +2,28 @@
 
     T0  baseline            all nodes are healthy; their views, counters and logs are kept; clients write
     T1  inject              each of the step's faults is injected at its time, until all have been       broke, struck
-    T2  verified            each is proved to act; it lasts the step's seconds, and is proved again      held
-                            every node's view is kept, another node may be promoted
+    T2  verified            each is proved to act for the step's seconds; another node may be promoted   held
     T3  recover             the faults are undone in reverse order; a replaced node rejoins              healed
     T4  healthy again       all nodes are healthy                                                        whole
     T5  verified recovered  each fault is proved to be removed                                           gone
 
-T1 to T5 repeat with each step, and clients write all the time. On the right are the names of the moments in the record
-(`FaultEvidence`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
+T1 to T5 repeat with each step, and clients write all the time. On the right are the moments in `FaultEvidence`. After
+the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, WouldLose
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile, Return
-from replication_lab.model.drill.history import Copy
+from replication_lab.model.drill.history import Copy, ranges
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
@@ -32,6 +31,7 @@ from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
+from replication_lab.runner.behind import Behind
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
@@ -104,10 +104,7 @@ class Baseline:
 
 @dataclass
 class DrillRun:
-    """One running drill; `acted` and `seen` collect the evidence while it runs.
-
-    `drill_set.parse` has already refused a drill that the topology's kind of replication cannot do.
-    """
+    """One running drill, which its topology can have; `acted` and `seen` collect the evidence while it runs."""
 
     lab: Lab
     asked: DrillRequest
@@ -117,12 +114,17 @@ class DrillRun:
     _began: float = 0.0
     _noise: NoiseMeter = field(init=False, repr=False)
     _whole_s: dict[str, float] = field(default_factory=dict)
+    _behind: Behind | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
         self.what = what = self.asked.drill
         users, seed = self.asked.transactions, self.asked.seed
-        self.ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed)
+        self.ledger = Ledger(
+            *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed),
+            back_off=bool(what.endpoint),
+        )
+        self._behind = Behind(self.lab, what) if what.endpoint else None
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
@@ -143,7 +145,7 @@ class DrillRun:
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
         self.seen["counted_tables"] = self.ledger.counted_tables(self.nodes.writer())
-        self.nodes.wait_until_level()
+        self.nodes.wait_until_caught_up()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
@@ -187,9 +189,12 @@ class DrillRun:
     def _heard(self, witnesses: Witnesses) -> Iterator[None]:
         """Keep what the witnesses saw within the block, also if it fails."""
         try:
-            yield
+            with self._behind.watched() if self._behind else nullcontext():
+                yield
         finally:
             self.seen["observations"] = witnesses.observations(self._began)
+            if self._behind:
+                self.seen["endpoint"] = self._behind.met(self._began)
 
     def _note_noise(self) -> None:
         """Record the noise since the last reading, and tell it if there was any."""
@@ -213,7 +218,7 @@ class DrillRun:
         self.seen["after"] = self.nodes.looks()
         self.seen["returns"] = self._returns(baseline.logged)
         self.seen["counted"] = self._counted(baseline.counted)
-        self.nodes.wait_until_level()
+        self.nodes.wait_until_caught_up()
         self.nodes.refuse_separate_histories()
         self.seen["copies"] = [self._copy(name, source) for name, source in self.nodes.holders().items()]
         self.seen["compared"] = self.nodes.compared()
@@ -236,6 +241,8 @@ class DrillRun:
 
     def _client(self, node: str) -> ApplicationClient:
         """Return a client with an application's privileges: an administrator could write on a read-only server."""
+        if self._behind:
+            return self._behind.client(node)
         through = self.what.through if node in self.what.clients else ""
 
         def server() -> Server:
@@ -259,14 +266,16 @@ class DrillRun:
             self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
             clock.pause(broke + step.seconds - self._time())
             proofs += each.verify()
-            views = self.nodes.looks()
-            replaced = self._take_over(step)
+            views, positions = self.nodes.looks(), self.nodes.positions()
+            replaced, refused = self._take_over(step)
             self._note_noise()
         finally:
             healed = self._time()
             each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
+        errant = {}
         try:
+            errant = {name: self._errant_rows(name, step.promotes) for name in replaced}
             for name in replaced:
                 self.nodes.take_back(name, discard_errant=True)
             self._until_back(healed)
@@ -278,21 +287,41 @@ class DrillRun:
         whole = self._time()
         if "unrecovered" not in self.seen:
             proofs += each.verify_recovered()
-        self.acted.append(FaultEvidence(step, broke, held, healed, whole, self._time(), proofs, views, struck))
+        times = (broke, held, healed, whole, self._time())
+        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, refused))
         unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
 
-    def _take_over(self, step: Step) -> list[str]:
-        """Let another node take over, and some clients write there; return the nodes to take back afterwards."""
-        if not step.failover:
+    def _errant_rows(self, name: str, promoted: str) -> list[tuple[int, int]]:
+        """Return the rows that a replaced node has and the promoted one lacks, as ranges of ids."""
+        if not self.nodes.follows_a_source:
             return []
+        wait = f"the server of {name} to answer"
+        clock.wait_until(lambda: self.nodes.soon(self.nodes.answers, name), wait, WHOLE_SECONDS, every=0.1)
+        own, kept = (self.ledger.copy(self.lab.node(each).server()) for each in (name, promoted))
+        return ranges(set(own.ids) - set(kept.ids))
+
+    def _take_over(self, step: Step) -> tuple[list[str], str]:
+        """Let another node take over, and some clients write there.
+
+        Return the nodes to take back afterwards, and why it was refused, if it was and has to be.
+        """
+        if not step.failover:
+            return [], ""
         began = self._time()
-        done = self.nodes.take_over_after_loss(step.failover)
+        if step.is_refused:
+            try:
+                done = self.nodes.take_over(step.promotes)
+            except WouldLose as error:
+                self.tell(f"  {self._time():5.1f} s: failover to {step.promotes} refused: {error.found}")
+                return [], error.found
+        else:
+            done = self.nodes.take_over_after_loss(step.promotes)
         self.seen["promoted_s"] = round(self._time() - began, 3)
         self.seen.setdefault("taken_over", []).append(done)
-        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}{f'; lost: {done.lacks}' if done.lacks else ''}")
+        self.tell(f"  {self._time():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
         clock.pause(self.what.after)
-        return done.replaced
+        return done.replaced, ""
 
     # -- what the nodes say ----------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Drills by name, run one after another on labs of their own, recorded, and judged from the record."""
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,7 @@ import msgspec
 from replication_lab import faults, replication
 from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
+from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
@@ -111,7 +112,9 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
     where = where or drill.file_of(topology.name, name)
     found = drill.parse_drill(name, topology, text, faults.kinds(), where, known=promises())
     _refuse_unable(found, topology, where)
-    return found
+    # Clients across a link test that link.
+    in_front = found.endpoint or ("" if found.through else topology.endpoint)
+    return _at_endpoint(found, in_front, {}) if in_front else found
 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
@@ -147,6 +150,17 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
         load(topology, name).with_duration(seconds)
         for name in ([fault] if fault else catalogue.drills(topology) or [""])
     ]
+
+
+def at_endpoint(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
+    """Return the drills with all clients at an endpoint; they are unchanged if neither they nor the option name one."""
+    return [_at_endpoint(each, name or each.endpoint, settings) if name or settings else each for each in drills]
+
+
+def _at_endpoint(what: Drill, name: str, settings: Mapping[str, str | int]) -> Drill:
+    """Return the drill at an endpoint with all of its settings; LabError for one that there is not."""
+    asked = endpoint_of(catalogue.topology(what.topology), name, {**what.endpoint_settings, **settings})
+    return what.at_endpoint(asked.name, dict(asked.settings)) if asked else what
 
 
 def refuse_no_time(seconds: float | None) -> None:
@@ -230,7 +244,9 @@ def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabReque
 
 
 class Labs:
-    """The lab of a run. It is renewed after a drill that left it unusable; the last one is removed at the block's end.
+    """The lab of a run. It is renewed after a drill that left it unusable, and before one with another endpoint.
+
+    The last one is removed at the block's end.
 
     With `keep` the lab of a failed drill, or of a drill in which the harness failed, stays up, and `left_up` names it.
     """
@@ -268,6 +284,10 @@ class Labs:
 
         It is recorded first: an engine that is gone cannot remove the lab either.
         """
+        in_front = endpoint_of(self._asked.topology, asked.drill.endpoint, asked.drill.endpoint_settings)
+        if in_front != self._asked.endpoint:
+            self.renew()
+            self._asked = replace(self._asked, endpoint=in_front)
         evidence = run_drill(self.lab(), asked, ledger, self._tell)
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:

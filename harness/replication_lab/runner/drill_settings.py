@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill import Drill, Waiting, setting_of
 from replication_lab.replication.kind import Nodes
-from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.semisync import LONGEST_MS, SemiSync
 
 
 @contextmanager
@@ -16,46 +16,56 @@ def applied(nodes: Nodes, drill: Drill) -> Iterator[None]:
         if drill.settings:
             stack.enter_context(_variables(nodes, drill))
         if drill.semisync:
-            stack.enter_context(_waiting(nodes, drill))
+            stack.enter_context(_waiting(nodes, drill.semisync))
         if drill.options:
             stack.enter_context(nodes.optioned(drill.options))
         yield
 
 
+def _of_node(drill: Drill, node: str) -> dict[str, int | str]:
+    """Return the variables that a node gets: those of every node, then its own."""
+    apart = [(*setting_of(name), value) for name, value in drill.settings.items()]
+    every, own = ({variable: value for of, variable, value in apart if of == name} for name in ("", node))
+    return every | own
+
+
 @contextmanager
 def _variables(nodes: Nodes, drill: Drill) -> Iterator[None]:
-    """Set the drill's variables on every node within the block."""
-    servers = {name: nodes.lab.node(name) for name in nodes.names}
-    before = {name: node.server().settings(*drill.settings) for name, node in servers.items()}
-    for node in servers.values():
-        node.server().set_global(**drill.settings)
+    """Set the drill's variables on their nodes within the block."""
+    asked = {name: found for name in nodes.names if (found := _of_node(drill, name))}
+    before = {name: nodes.server(name).settings(*found) for name, found in asked.items()}
+    for name, found in asked.items():
+        nodes.server(name).set_global(**found)
     try:
         yield
     finally:
         for name, had in before.items():
             # A server that does not answer was killed, and starts with its own settings again.
             with suppress(LabError):
-                servers[name].server().set_global(**had)
+                nodes.server(name).set_global(**had)
 
 
 @contextmanager
-def _waiting(nodes: Nodes, drill: Drill) -> Iterator[None]:
-    """Set the source's semi-sync wait point and timeout to the drill's within the block."""
-    source, asked = nodes.writer(), drill.semisync
-    had = SemiSync(source).status()
-    if asked:
-        SemiSync(source).set(True, asked.wait_point, asked.timeout_ms)
+def _waiting(nodes: Nodes, asked: Waiting) -> Iterator[None]:
+    """Set how the source waits for acknowledgements within the block."""
+    source = SemiSync(nodes.writer())
+    had = source.status()
+    _set_waiting(source, asked)
     try:
         yield
     finally:
         with suppress(LabError):
-            SemiSync(source).set(had.enabled, had.wait_point, had.timeout_ms)
+            source.set(had.enabled, had.wait_point, had.timeout_ms, had.acknowledgements)
+
+
+def _set_waiting(source: SemiSync, asked: Waiting) -> None:
+    timeout = LONGEST_MS if asked.timeout_ms == "infinite" else asked.timeout_ms
+    source.set(True, asked.wait_point, timeout, asked.acknowledgements)
 
 
 def renew(nodes: Nodes, drill: Drill) -> None:
     """Set again what a server that was started again has lost; its role may be another one, and then waits for none."""
-    if drill.settings:
-        for name in nodes.names:
-            nodes.lab.node(name).server().set_global(**drill.settings)
+    for name in nodes.names if drill.settings else ():
+        nodes.server(name).set_global(**_of_node(drill, name))
     if drill.semisync and not drill.changes_roles:
-        SemiSync(nodes.writer()).set(True, drill.semisync.wait_point, drill.semisync.timeout_ms)
+        _set_waiting(SemiSync(nodes.writer()), drill.semisync)

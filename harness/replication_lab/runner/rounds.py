@@ -102,7 +102,10 @@ class World:
             f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}",
             labs.launcher_of(found),
         )
-        lab = project.start(LabRequest(found, spec.engine, name, storage=storage, load=True, launcher=launcher))
+        asked = LabRequest(
+            found, spec.engine, name, storage=storage, load=True, launcher=launcher, endpoint=spec.endpoint
+        )
+        lab = project.start(asked)
         try:
             yield lab
         finally:
@@ -158,7 +161,7 @@ def _placed(spec: LabSpec) -> dict[str, Storage]:
 
 def _images(spec: LabSpec) -> list[str]:
     topology = catalogue.topology(spec.topology)
-    return labs.image_names(spec.engine, load=True, topology=topology, storage=_storage(spec))
+    return labs.image_names(spec.engine, load=True, topology=topology, storage=_storage(spec), endpoint=spec.endpoint)
 
 
 @dataclass

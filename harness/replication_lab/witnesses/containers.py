@@ -66,7 +66,8 @@ class ContainerWitness:
         """Return whether a command is the health check of its container, only reads, or is the client of `lab sql`."""
         command = event.command
         return bool(command) and (
-            command == self._checks.get(event.service)
+            # The engine puts a space behind a command of one word.
+            command.rstrip() == self._checks.get(event.service)
             or command.startswith(READS)
             or any(one.fullmatch(command) for one in EXPECTED)
         )

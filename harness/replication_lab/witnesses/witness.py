@@ -10,6 +10,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
 from replication_lab.witnesses.containers import ContainerWitness
 from replication_lab.witnesses.disks import DiskWitness
+from replication_lab.witnesses.held_states import HELD, held_states
 from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.members import STAYED, members
 from replication_lab.witnesses.packet_rules import KEPT_RULES, packet_rules
@@ -24,6 +25,7 @@ ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     LinkWitness.obligation: LinkWitness,
     CROSSES: paths,
     KEPT: variables,
+    HELD: held_states,
     STAYED: members,
     UNCHANGED: replicated_disks,
     KEPT_RULES: packet_rules,

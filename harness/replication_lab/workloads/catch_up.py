@@ -26,7 +26,7 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import APPLIER, Replica
 from replication_lab.world.mysql.server import Server
 
 FLUSHING = {
@@ -90,7 +90,7 @@ class Race:
     def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
         """Make a backlog, and apply as much of it on fast disks as fills a redo log."""
         for server in lag.replicas.values():
-            Replica(server).stop_applier()
+            Replica(server).stop_thread(APPLIER)
         with changed(raced_arrays(lab), Limits()):
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():

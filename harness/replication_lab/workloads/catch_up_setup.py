@@ -17,7 +17,7 @@ from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.flush import USUALLY, write_pages
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import APPLIER, Replica
 from replication_lab.world.mysql.server import Server
 
 # By family of servers. On slower disks MySQL's applier pauses for longer; on faster ones MariaDB's takes more than two
@@ -102,7 +102,7 @@ def _configure_appliers(server: Server, appliers: Mapping[str, str | int] | None
     replica.stop()
     server.set_global(**(appliers or ONE_APPLIER[family]), **BATCH[family])
     replica.start()
-    replica.stop_applier()
+    replica.stop_thread(APPLIER)
 
 
 def _catch_up(server: Server, source: Server) -> None:

@@ -111,7 +111,7 @@ class Inserts:
         return parse(printed)
 
     def _command(self, lab: Lab, seed: int) -> list[str]:
-        nodes = self.nodes or (lab.topology.source.name,)
+        nodes = self.nodes or (lab.written_host,)
         return [
             *_sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
             f"--events={self.rows}",

@@ -34,6 +34,8 @@ CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) 
 IDS_PER_CLIENT = 1_000_000_000
 # A client that lost a conflict retries at once; if no node serves, it retries after this time.
 RETRY_SECONDS = 0.1
+# A client of an endpoint waits longer after each failure in a row, as the pool of an application does.
+BACKOFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 INSERT_ALONE = Drawn([], writes=True)
 WATCH_SECONDS = 0.02
 
@@ -56,7 +58,8 @@ class Ledger:
     `reads` query another node for the newest row, their own and that of the client after them. `watchers` only read,
     the rows of all clients in turn, because a client that waits for its commit cannot read. With `transactions` a
     client runs the user's, and its row is part of each that writes; one that only reads has no row, nor any record.
-    With a `rate` all clients together begin at most that many transactions a second.
+    With a `rate` all clients together begin at most that many transactions a second. Clients that `back_off` retry
+    after BACKOFF_SECONDS.
     """
 
     clients: dict[str, int]
@@ -67,6 +70,7 @@ class Ledger:
     transactions: Sequence[Transaction] = ()
     seed: int = 0
     rate: float = 0
+    back_off: bool = False
 
     def prepare(self, server: Server) -> None:
         """Create empty tables, on any node."""
@@ -210,22 +214,25 @@ class _Writer(_Client):
         number = self.number * IDS_PER_CLIENT
         transactions = self.ledger.transactions
         users = drawn(transactions, self.ledger.seed, self.number) if transactions else repeat(INSERT_ALONE)
-        due = self.time()
+        due, failures = self.time(), 0
         try:
             while not self.stop.is_set():
                 # A client that is late does not catch up: its pace is a limit.
                 due = max(self._wait_until(due), due) + self.ledger.interval
                 transaction = next(users)
                 if not transaction.writes:
-                    if rest := self._rest_after(client.transact(transaction.statements)):
+                    answer = client.transact(transaction.statements)
+                    failures = 0 if answer.outcome is Outcome.ACKNOWLEDGED else failures + 1
+                    if rest := self._rest_after(answer, failures):
                         clock.pause(rest, unless=self.stop)
                     continue
                 answer = self._attempt(client, number, transaction)
                 number += 1
+                failures = 0 if answer.outcome is Outcome.ACKNOWLEDGED else failures + 1
                 if reader is not None:
                     for writer in (self.number, self.number % self.ledger.size + 1):
                         self.look(reader, self.ledger.reads[self.node], writer)
-                if rest := self._rest_after(answer):
+                if rest := self._rest_after(answer, failures):
                     clock.pause(rest, unless=self.stop)
         finally:
             client.close()
@@ -240,14 +247,17 @@ class _Writer(_Client):
             return due
         return now
 
-    def _rest_after(self, answer: TransactionAnswer) -> float:
+    def _rest_after(self, answer: TransactionAnswer, failures: int) -> float:
+        """Return the seconds until the next transaction; `failures` is how many in a row were not acknowledged."""
         if answer.outcome is Outcome.ACKNOWLEDGED:
             return self.ledger.think_ms / 1000
-        return 0 if conflict(answer.code) else RETRY_SECONDS
+        if conflict(answer.code):
+            return 0
+        return BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS)) - 1] if self.ledger.back_off else RETRY_SECONDS
 
     def _attempt(self, client: Transacts, number: int, users: Drawn) -> TransactionAnswer:
         self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))
         answer = client.transact(self.ledger.statements(number, users.statements))
         ended, rows = self.time(), _changed_rows(users.changes, answer)
-        self.write(encode(StatementEnd(number, ended, answer.outcome, answer.code, answer.text, rows)))
+        self.write(encode(StatementEnd(number, ended, answer.outcome, answer.code, answer.text, rows, answer.server)))
         return answer

@@ -79,7 +79,7 @@ class OwnCommand:
     def _printed(self, lab: Lab, seed: int) -> str:
         user, password = lab.application(lab.topology.source.name)
         known = {
-            "HOST": lab.topology.source.name,
+            "HOST": lab.written_host,
             "PORT": PORT,
             "USER": user,
             "PASSWORD": password,

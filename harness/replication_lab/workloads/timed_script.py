@@ -104,4 +104,4 @@ class TimedScript:
 
     def _command(self, lab: Lab, clients: int) -> list[str]:
         script = f"/tmp/{TIMER.name}"
-        return [*_sysbench.command(script, (lab.topology.source.name,), clients), *self.options]
+        return [*_sysbench.command(script, (lab.written_host,), clients), *self.options]

@@ -14,6 +14,7 @@ from replication_lab.model.experiment.published import Source
 from replication_lab.model.lab import size
 from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
 from replication_lab.model.lab.disk import Disk, parse_disks
+from replication_lab.model.lab.endpoint import EndpointKind
 from replication_lab.model.lab.storage import AUTO, Backend
 from replication_lab.model.lab.topology import Topology, parse_topology
 from replication_lab.model.lab.toxic import Toxic, parse_toxic
@@ -22,6 +23,7 @@ from replication_lab.world import own, places, revisions
 ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
+ENDPOINTS = COMPOSE / "endpoints"
 TOXICS = ROOT / "toxics"
 IMAGES = ROOT / "images"
 # The include that chooses the engine of a topology: engines/${ENGINE:-mariadb}.yaml.
@@ -222,6 +224,17 @@ def backend(name: str) -> Backend:
     if name not in backends():
         raise unknown_name("storage backend", name, [AUTO, *backends()], "./lab up --help")
     return backends()[name]
+
+
+def endpoints() -> list[str]:
+    return _names(ENDPOINTS, ".yaml")
+
+
+@cache
+def endpoint(name: str) -> EndpointKind:
+    if name not in endpoints():
+        raise unknown_name("endpoint", name, endpoints(), "./lab up --help")
+    return msgspec.yaml.decode((ENDPOINTS / f"{name}.yaml").read_bytes(), type=EndpointKind)
 
 
 # Kinds of replication that every server has, so that no row of engines.yaml lists them.

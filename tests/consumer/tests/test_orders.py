@@ -18,7 +18,7 @@ def seconds_until(found, timeout=20):
 def test_an_order_reaches_the_replica(orders, lab_cluster):
     """The count comes from the replica."""
     orders.place("tea")
-    lab_cluster.wait_until_level()
+    lab_cluster.wait_until_caught_up()
 
     assert orders.count() >= 1
     assert lab_cluster.node("replica").value("SELECT COUNT(*) FROM lab.orders") == orders.count()

@@ -16,6 +16,7 @@ from replication_lab.experiments.question.topologies import (
     round_trip_of,
 )
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
+from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
@@ -26,6 +27,7 @@ from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
+from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint, settings_apart
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.model.question.question import NAME, Question
@@ -93,8 +95,16 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     state, toxic = state_of(every, topology, question.cnf), round_trip_of(every)
     toxics = {link.name: toxic for link in topology.links if toxic}
     engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
-    lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology))
+    lab = LabSpec(
+        topology.name, engine, storage_of(every, question.vary, topology), endpoint=_endpoint(every, topology)
+    )
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
+
+
+def _endpoint(values: Values, topology: Topology) -> AskedEndpoint | None:
+    if (name := values.get(ENDPOINT, "")) == NONE:
+        return None
+    return endpoint_of(topology, name, settings_apart(values)[1])
 
 
 def state_of(values: Values, topology: Topology, cnf: Sequence[GivenFile] = ()) -> CaseState:
@@ -166,9 +176,9 @@ def _read(quantity: Quantity, engines: Mapping[str, str]) -> Quantity:
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set a case's servers and replication; yield the watch that proves them, and links without toxics, over a load."""
-    is_bare = bool(lab.topology.links) and not case.toxics
+    is_bare, crossed = bool(lab.topology.links) and not case.toxics, crossing(lab, case.state.clients)
     with replication.of(lab).arranged(case) as watch:
-        yield AlsoProves(watch, lambda: [bare_links(lab)]) if is_bare else watch
+        yield AlsoProves(watch, lambda: [*([bare_links(lab)] if is_bare else []), *crossed()])
 
 
 def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
@@ -203,4 +213,5 @@ def settle(lab: Lab) -> None:
     """Bring a lab into the state of one that has run for a while; pin CPUs as for two sites."""
     replication.of(lab).settle()
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
-    lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), *proxy))
+    in_front = [lab.endpoint.service.name] if lab.endpoint else []
+    lab.pin_cpus((first, "load", *in_front), (*(node.name for node in lab.topology.replicas), *proxy))

@@ -35,6 +35,10 @@ class TooSlow(LabError):
     """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
 
 
+class WouldLose(LabError):
+    """A change of roles is refused: it would lose transactions."""
+
+
 class OutcomeUnknown(LabError):
     """An error for a statement that may have had its effect: it is never sent again by itself."""
 

@@ -225,6 +225,20 @@ def outage(history: Iterable[Attempt], moment: float, injected: float) -> float 
     return max(later - earlier for earlier, later in pairwise(ends))
 
 
+def together(spans: Mapping[str, Sequence[Window]]) -> float:
+    """Return the seconds in which the spans of at least two of the names overlap; those of one name do not."""
+    # At the same moment an end comes before a begin.
+    moments = sorted(
+        (at, change) for own in spans.values() for span in own for at, change in zip(span, (1, -1), strict=True)
+    )
+    total, open_now = 0.0, 0
+    for (at, change), (later, _) in pairwise([*moments, (moments[-1][0] if moments else 0.0, 0)]):
+        open_now += change
+        if open_now > 1:
+            total += later - at
+    return round(total, 3)
+
+
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
     """Return the attempts that were sent within one of the windows."""
     if len(windows) == 1:  # the usual case; `any` for each attempt of a long load takes longer than all other checks

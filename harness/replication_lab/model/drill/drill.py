@@ -6,13 +6,14 @@ Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). The result of a 
 import random
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
+from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
 from replication_lab.model.lab.topology import Topology
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
@@ -43,16 +44,34 @@ class FaultSpec(_Strict, frozen=True, kw_only=True):
         return " ".join([self.fault, *how, "on", ", ".join(self.targets), *after])
 
 
+class Failover(_Strict, frozen=True, kw_only=True):
+    """A failover to a node: as after a loss, whatever it loses; or one that must be refused, since it would lose."""
+
+    to: str
+    expect: Literal["promoted", "refused"] = "promoted"
+
+
 class Step(FaultSpec, frozen=True, kw_only=True):
     """A fault that lasts `seconds`. The faults in `also` are injected at the same time or later, and end with it.
 
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
-    so does any replica that is ahead of it; transactions that only they have are discarded.
+    so does any replica that is ahead of it; transactions that only they have are discarded. A failover that has to be
+    refused changes nothing.
     """
 
     seconds: float
     also: list[FaultSpec] = []
-    failover: str = ""
+    failover: str | Failover = ""
+
+    @property
+    def promotes(self) -> str:
+        """The node to which a failover is made or tried; empty without one."""
+        return self.failover.to if isinstance(self.failover, Failover) else self.failover
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the failover has to be refused."""
+        return isinstance(self.failover, Failover) and self.failover.expect == "refused"
 
     @property
     def fault_specs(self) -> list[FaultSpec]:
@@ -63,10 +82,14 @@ class Step(FaultSpec, frozen=True, kw_only=True):
 
 
 class Waiting(_Strict, frozen=True):
-    """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, and for at most this many ms."""
+    """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, for at most this many ms, for how many replicas.
+
+    `infinite` is the longest timeout that a server takes, 49 days.
+    """
 
     wait_point: str | None = None
-    timeout_ms: int | None = None
+    timeout_ms: int | Literal["infinite"] | None = None
+    acknowledgements: int | None = None
 
 
 class Expectation(_Strict, frozen=True):
@@ -110,14 +133,16 @@ Promises = Mapping[str, Expectation]
 class Drill(_Strict, frozen=True):
     """A topology under load, the faults injected there, and the expected results. Times are seconds.
 
-    `clients` maps each node to the number of clients that write there. `reads` maps such a node to the node on which
-    its clients look for their rows after each statement. `think_ms` is the pause of each client after a statement.
-    `watchers` are clients that only read. `before` and `after` are the times without a fault. `settings` are global
-    variables of every node during the drill. `semisync` is how the source waits. `initial_primary` is the node that
-    serves first, in a topology that allows more than one. `options` are those of DRBD on both machines during the
-    drill, by kind (disk, net), and of its file system (mount). `tolerates` names patterns of forbidden.yaml. `answers`
-    is a further name by which `lab ask --drill` finds the drill; drills with the same name mean the same in each
-    topology. `through` is a link that the clients that write connect across.
+    `clients` maps each node to the number of clients that write there. `reads` maps such a node to the node on
+    which its clients look for their rows after each statement. `think_ms` is the pause of each client after a
+    statement. `watchers` are clients that only read. `before` and `after` are the times without a fault. `settings`
+    are global variables of every node during the drill, or with NODE.VARIABLE of one. `semisync` is how the source
+    waits. `initial_primary` is the node that serves first, in a topology that allows more than one. `options` are
+    those of DRBD on both machines during the drill, by kind (disk, net), and of its file system (mount).
+    `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
+    drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
+    connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
+    ENDPOINT is the only key of `clients`.
     """
 
     name: str
@@ -139,6 +164,8 @@ class Drill(_Strict, frozen=True):
     tolerates: list[str] = []
     answers: str = ""
     through: str = ""
+    endpoint: str = ""
+    endpoint_settings: dict[str, int | str] = {}
 
     @property
     def changes_roles(self) -> bool:
@@ -164,9 +191,33 @@ class Drill(_Strict, frozen=True):
         steps = [msgspec.structs.replace(step, seconds=seconds) for step in self.steps]
         return msgspec.structs.replace(self, steps=steps)
 
+    def at_endpoint(self, name: str, settings: Mapping[str, int | str]) -> "Drill":
+        """Return the same drill with all clients at an endpoint; LabError if some have to use a link or a node."""
+        if self.through:
+            raise LabError(
+                f"drill {self.name}: its clients connect across link {self.through}, not to an endpoint",
+                "a drill without the key through",
+                "./lab drill",
+            )
+
+        return msgspec.structs.replace(
+            self,
+            clients={ENDPOINT: sum(self.clients.values())},
+            watchers={ENDPOINT_READS: sum(self.watchers.values())} if self.watchers else {},
+            reads={ENDPOINT: ENDPOINT_READS} if self.reads else {},
+            endpoint=name,
+            endpoint_settings={**self.endpoint_settings, **settings},
+        )
+
     def wait_before(self, seed: int) -> float:
         """Return the seconds before the first fault, which depend on the seed."""
         return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
+
+
+def setting_of(name: str) -> tuple[str, str]:
+    """Return the node and the variable of a setting: NODE.VARIABLE; no node for a variable of every node."""
+    node, _, variable = name.rpartition(".")
+    return node, variable
 
 
 def file_of(topology: str, name: str) -> str:
@@ -203,9 +254,12 @@ def parse_drill(
         *drill.watchers,
         *drill.reads,
         *drill.reads.values(),
-        *(step.failover for step in drill.steps),
+        *(step.promotes for step in drill.steps),
     ):
-        if node:
+        if node and not (drill.endpoint and node in (ENDPOINT, ENDPOINT_READS)):
+            topology.node(node)
+    for each in drill.settings:
+        if node := setting_of(each)[0]:
             topology.node(node)
     if drill.through:
         topology.link(drill.through)

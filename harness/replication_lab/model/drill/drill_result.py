@@ -13,6 +13,7 @@ from replication_lab.model.drill.drill import Drill, Expectation
 from replication_lab.model.drill.drill_noise import disturbance
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.drill.history import Attempt, RowLook
+from replication_lab.model.drill.sources import of_sources
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
@@ -84,16 +85,18 @@ def not_proved(result: Result) -> list[str]:
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLook] = (), damage: str = "") -> Result:
     """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
+    history = evidence.answered(history)
     rows, row_failures = checkers.rows(history, evidence.copies, evidence.counted_tables)
     service, service_failures = checkers.service(history, evidence.load, evidence.windows, evidence.injected)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
-    figures = {**rows, **service, **reads, **_of_nodes(evidence)}
+    figures = {**rows, **service, **reads, **_of_nodes(evidence), **of_sources(evidence, history)}
     figures |= application.figures(evidence.application, evidence.windows)
     failures = [*row_failures, *service_failures, *read_failures]
     doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
     judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    judgements += [_is_refused(acted, doubts) for acted in evidence.acted if acted.step.is_refused]
     if evidence.unrecovered:
         judgements.append(_not_recovered(evidence, doubts))
     return Result(
@@ -105,6 +108,15 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
         timeline(history, evidence.load, evidence.looked),
         phases(history, evidence.load, evidence.acted),
     )
+
+
+def _is_refused(acted: FaultEvidence, doubts: list[str]) -> FigureJudgement:
+    """Return the verdict about a failover that had to be refused."""
+    node = acted.step.promotes
+    asked = Expectation(f"a failover to {node} is refused", "refused", equals=1)
+    verdict = Verdict.UNKNOWN if doubts else Verdict.HOLDS if acted.refused else Verdict.REFUTED
+    reason = doubts[0] if doubts else acted.refused or f"{node} was promoted"
+    return _judgement(asked, verdict, int(bool(acted.refused)), reason)
 
 
 def _not_recovered(evidence: Evidence, doubts: list[str]) -> FigureJudgement:
@@ -141,6 +153,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
     said = [*evidence.before.values(), *evidence.after.values()]
     if any(view.history for view in said) and not any(view.error for view in said):
         figures["histories"] = len({view.history for view in said})
+    if evidence.endpoint and evidence.endpoint.writable:
+        figures["two_writable_s"] = checkers.together(evidence.endpoint.writable)
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:

@@ -1,14 +1,16 @@
 """The evidence of a drill: each fault and its proofs, the nodes' views, the final rows."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from replication_lab.model.core.event import Event, Opening
 from replication_lab.model.core.noise import Noise
-from replication_lab.model.core.observation import Observation, unproved
+from replication_lab.model.core.observation import Happened, Observation, unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
 from replication_lab.model.drill.drill import Drill, Step
-from replication_lab.model.drill.history import Copy
+from replication_lab.model.drill.history import Attempt, Copy
 from replication_lab.model.lab.succession import TakenOver
 
 
@@ -39,13 +41,28 @@ class Looked(msgspec.Struct, frozen=True):
     view: View
 
 
+class Position(msgspec.Struct, frozen=True):
+    """How far a node of a source and its replicas was.
+
+    `received` are the transactions that it had received or committed, `unapplied` those of them that it had not
+    committed; None if its server does not count them. `error` is the number of its applier's error, 0 without one.
+    """
+
+    replicates: bool
+    received: int | None = None
+    unapplied: int | None = None
+    error: int = 0
+
+
 class FaultEvidence(msgspec.Struct, frozen=True):
     """A fault and its times in seconds since the load began.
 
     `broke` is when its injection began, `struck` when all its parts had been injected, `held` when it was verified,
     `healed` when its recovery began, `whole` when all nodes were healthy, `gone` when its removal was verified.
 
-    `views` are the states that the nodes reported just before the recovery.
+    `views` are the states that the nodes reported just before the recovery, `positions` how far they were then.
+    `errant` are the rows of the ledger, as ranges of ids, that a node had and the promoted one did not, before they
+    were discarded. `refused` is why a failover was refused.
     """
 
     step: Step
@@ -57,6 +74,9 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     proofs: list[Proof] = []
     views: dict[str, View] = {}
     struck: float | None = None
+    positions: dict[str, Position] = {}
+    errant: dict[str, list[tuple[int, int]]] = {}
+    refused: str = ""
 
     @property
     def window(self) -> tuple[float, float]:
@@ -86,6 +106,21 @@ class NoiseWhile(msgspec.Struct, frozen=True):
         return f"from {self.begin:.1f} to {self.end:.1f} s {self.noise.why or 'the machine was noisy'}"
 
 
+class ThroughEndpoint(msgspec.Struct, frozen=True):
+    """What clients met behind the endpoint, named with its settings.
+
+    `servers` are the nodes of the servers, by ID@HOSTNAME. `strangers` are connections that did not come from the
+    endpoint, or reached no node, in words. `told` is what the endpoint's log said of the nodes meanwhile. `writable`
+    are the times, from and until, at which each server of a source and its replicas said that it takes writes.
+    """
+
+    name: str
+    servers: dict[str, str]
+    strangers: list[str] = []
+    told: list[Happened] = []
+    writable: dict[str, list[tuple[float, float]]] = {}
+
+
 class DrillsOpening(Opening, frozen=True, kw_only=True, tag="drills"):
     """The first line of a run of drills: the drills, and the topology of their labs."""
 
@@ -110,7 +145,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     read. `observations` are what witnesses saw all through the load, since schema 7. `counted_tables` are the user's
     tables whose rows only the clients insert, or only they delete, with the rows before the load. With
     `from_injection` the time without service begins with the injection of the first fault; in older records when it had
-    returned.
+    returned. `endpoint` is what clients met behind the endpoint, if they used one.
     """
 
     drill: Drill
@@ -141,6 +176,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     unrecovered: str = ""
     counted_tables: dict[str, int] = {}
     from_injection: bool = False
+    endpoint: ThroughEndpoint | None = None
 
     @property
     def mended(self) -> float:
@@ -156,7 +192,15 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     def failed_proofs(self) -> list[str]:
         """The failed proofs in words: a fault did not act, or is still there; a condition did not apply."""
         proofs = [*self.conditions, *(proof for acted in self.acted for proof in acted.proofs)]
-        return [proof.doubt for proof in proofs if proof.doubt]
+        strangers = self.endpoint.strangers if self.endpoint else []
+        return [*(proof.doubt for proof in proofs if proof.doubt), *strangers]
+
+    def answered(self, history: Sequence[Attempt]) -> Sequence[Attempt]:
+        """Return the history with the node of each statement that a server behind the endpoint had got."""
+        if self.endpoint is None:
+            return history
+        nodes = self.endpoint.servers
+        return [msgspec.structs.replace(one, node=nodes.get(one.server, one.node)) for one in history]
 
     def unproved(self, obligations: list[str]) -> list[str]:
         """Return why these obligations, and those that were observed besides, are not proved for all of the load."""

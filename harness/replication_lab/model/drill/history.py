@@ -36,7 +36,8 @@ class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
 class StatementEnd(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="ended"):
     """The answer to a statement; `code` and `text` are those of the server's or the client library's error.
 
-    `rows` is by how many rows the user's own statements in the transaction changed a table, by SCHEMA.TABLE.
+    `rows` is by how many rows the user's own statements in the transaction changed a table, by SCHEMA.TABLE. `server`
+    is the one that answered through an endpoint, as ID@HOSTNAME: its @@server_id and @@hostname.
     """
 
     id: int
@@ -45,6 +46,7 @@ class StatementEnd(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e
     code: int | None = None
     text: str = ""
     rows: dict[str, int] = {}
+    server: str = ""
 
 
 class RowLook(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
@@ -62,7 +64,10 @@ class RowLook(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One statement with its answer; `ended` is infinite if the record stops before it. Times are in seconds."""
+    """One statement with its answer; `ended` is infinite if the record stops before it. Times are in seconds.
+
+    `node` is where the client sent it. `server` is the one that was behind an endpoint, as ID@HOSTNAME.
+    """
 
     id: int
     client: int
@@ -72,6 +77,7 @@ class Attempt(msgspec.Struct, frozen=True):
     outcome: Outcome = Outcome.UNKNOWN
     code: int | None = None
     rows: dict[str, int] = {}
+    server: str = ""
 
     @property
     def acknowledged(self) -> bool:
@@ -106,7 +112,12 @@ class Copy(msgspec.Struct, frozen=True):
 
     @property
     def ids(self) -> list[int]:
-        return [number for first, last in self.ranges for number in range(first, last + 1)]
+        return numbers(self.ranges)
+
+
+def numbers(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the ids in inclusive ranges."""
+    return [number for first, last in ranges for number in range(first, last + 1)]
 
 
 _encoder = msgspec.json.Encoder()
@@ -167,7 +178,8 @@ def _add(attempts: dict[int, Attempt], event: Invoked | StatementEnd, number: in
         )
     sent = attempts[event.id]
     attempts[event.id] = Attempt(
-        sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code, event.rows
+        *(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code, event.rows),
+        event.server,
     )
 
 

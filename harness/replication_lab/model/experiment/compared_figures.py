@@ -16,6 +16,7 @@ FIGURES = {
     "latency_p95_ms": ComparedFigure("95th percentile of latencies", more_is_better=False),
     "latency_p99_ms": ComparedFigure("99th percentile of latencies", more_is_better=False),
     "average_ms": ComparedFigure("average time of a query", more_is_better=False),
+    "source_cpu_ms": ComparedFigure("CPU time of a commit on the source", more_is_better=False),
     "direct_mb_per_second": ComparedFigure("MB/s of direct writes"),
     "fsync_mb_per_second": ComparedFigure("MB/s of writes with fsync"),
     "random_read_iops_per_job": ComparedFigure("random reads/s"),

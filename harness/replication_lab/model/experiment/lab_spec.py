@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.storage import Storage
 
 
@@ -11,13 +12,15 @@ class LabSpec:
     """The lab that cases are measured on.
 
     An empty `engine` stands for each engine of the run. `storage` puts nodes' data on emulated disks, as (node,
-    storage); None leaves them on the topology's own. `cnf` is a file that every server is started with.
+    storage); None leaves them on the topology's own. `cnf` is a file that every server is started
+    with. `endpoint` is the proxy in front of the nodes.
     """
 
     topology: str
     engine: str = ""
     storage: tuple[tuple[str, Storage], ...] | None = None
     cnf: GivenFile | None = None
+    endpoint: AskedEndpoint | None = None
 
     def on(self, engine: str) -> "LabSpec":
         """Return the lab with this engine."""
@@ -27,4 +30,5 @@ class LabSpec:
     def about(self) -> str:
         """Return what distinguishes it from the engine's other labs, such as "semisync, source on raid0 of 2 ssd"."""
         disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
-        return "".join([self.topology, *disks, f", with {self.cnf.name}" if self.cnf else ""])
+        with_file = f", with {self.cnf.name}" if self.cnf else ""
+        return "".join([self.topology, *disks, with_file, f", behind {self.endpoint}" if self.endpoint else ""])

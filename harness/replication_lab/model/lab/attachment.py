@@ -112,7 +112,8 @@ class Attachment(msgspec.Struct, frozen=True):
     `nodes` maps each database server to its role, `ports` to its port. `follows` maps each replica to its source.
     `doors` are the networks on which the servers are reached; `is_internal` means that each network of an added
     service is internal, which needs one more. `hosts` maps a server that uses another service's network to that one.
-    `servers` are all servers of the project that answered, nodes or not, as they replicated before.
+    `servers` are all servers of the project that answered, nodes or not, as they replicated before. `endpoint` is the
+    proxy that clients of drills use, as SERVICE:PORT.
     """
 
     compose: ComposeCall
@@ -127,6 +128,7 @@ class Attachment(msgspec.Struct, frozen=True):
     internal: list[str] = []
     hosts: dict[str, str] = {}
     servers: dict[str, Replicating] = {}
+    endpoint: str = ""
 
     @property
     def topology(self) -> Topology:
@@ -153,6 +155,11 @@ class Attachment(msgspec.Struct, frozen=True):
     def door(self, node: str) -> int:
         """Return the port of DOOR behind which a node's server answers."""
         return FIRST_DOOR + list(self.nodes).index(node)
+
+    @property
+    def endpoint_door(self) -> int:
+        """The port of DOOR behind which the endpoint answers."""
+        return FIRST_DOOR + len(self.nodes)
 
 
 def _as_link(link: AttachedLink) -> Link:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
@@ -21,7 +22,8 @@ class LabRequest:
     nodes' data on arrays of emulated disks. `load` also starts the container of the clients. Without `keep` the lab
     counts as a leftover once this process has ended. With `clocks_move` a server's clock can be set. `launcher` is the
     program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
-    nodes in addition to the lab's own. `init` are SQL files to run at the first start.
+    nodes in addition to the lab's own. `init` are SQL files to run at the first start. `endpoint` is a proxy in front
+    of the nodes.
     """
 
     topology: Topology
@@ -35,6 +37,7 @@ class LabRequest:
     launcher: str = ""
     options: dict[str, StartOptions] = field(default_factory=dict)
     init: tuple[GivenFile, ...] = ()
+    endpoint: AskedEndpoint | None = None
 
     def __post_init__(self) -> None:
         for link in self.toxics:

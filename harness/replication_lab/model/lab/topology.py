@@ -95,6 +95,8 @@ class Topology:
     toxics: dict[str, str] = field(default_factory=dict)
     storage: dict[str, Storage] = field(default_factory=dict)
     manager: str = ""
+    # The proxy that clients use if no other is asked for.
+    endpoint: str = ""
     # The replicas that connect to their source directly, with the source; an attached project can have some.
     follows: dict[str, str] = field(default_factory=dict)
 
@@ -143,6 +145,7 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
     manager: str = ""
     # The node that a further replica is like, and the node that a relay is like: what `lab up --replicas` makes.
     more: dict[str, str] = {}
+    endpoint: str = ""
 
 
 @cache
@@ -153,7 +156,9 @@ def parse_topology(name: str, text: str, file: str = "") -> Topology:
     lab = _lab(file, document)
     links = () if lab.replication == NO_REPLICATION else _links(file, document)
     nodes = _nodes(file, document, links)
-    topology = Topology(name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager)
+    topology = Topology(
+        name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager, lab.endpoint
+    )
     for link in lab.toxics:
         topology.link(link)
     for node in (*lab.storage, *lab.more.values()):
@@ -182,7 +187,7 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
     try:
         return msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:
-        expected = 'the keys "about", "replication", "toxics", "storage", "manager", "more"'
+        expected = 'the keys "about", "replication", "toxics", "storage", "manager", "more", "endpoint"'
         raise LabError(f"{file}: x-lab: {error}", expected) from error
 
 

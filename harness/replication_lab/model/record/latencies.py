@@ -42,10 +42,15 @@ def _p999(ordered: Ordered) -> float | None:
 
 
 def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
-    """Return percentiles and the maximum of the latencies of several measurements together."""
+    """Return the minimum, percentiles and the maximum of the latencies of several measurements together, in ms."""
     every = Ordered(each.samples.get("latency_ms", []) for each in measurements)
     if not every:
         return {}
     usual = {name: quantile(every, share) for name, share in SHARES.items()}
     rare = _p999(every)
-    return {**usual, **({} if rare is None else {"p99.9_ms": rare}), "max_ms": every[len(every) - 1]}
+    return {
+        "min_ms": every[0],
+        **usual,
+        **({} if rare is None else {"p99.9_ms": rare}),
+        "max_ms": every[len(every) - 1],
+    }

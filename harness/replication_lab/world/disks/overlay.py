@@ -9,7 +9,7 @@ from docker.errors import ContainerError
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import AUTO, Backend, Storage
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, compose_template
 from replication_lab.world.disks import spindle
 from replication_lab.world.docker import engine, machine
 
@@ -85,21 +85,12 @@ def _kernel() -> str:
 
 def overlay(lab: str, compose_file: Path, storages: dict[str, Storage]) -> str:
     """Return the Compose file of a lab's storage, beside that of its topology."""
-    import jinja2  # only here: most labs have no emulated disks, and each command would wait for it
-
-    template = (catalogue.STORAGE / "overlay.yaml.j2").read_text()
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    environment.filters["placed"] = lambda name: quoted(str(catalogue.STORAGE / name))
-    return environment.from_string(template).render(
+    return compose_template.filled(
+        catalogue.STORAGE / "overlay.yaml.j2",
         lab=lab,
         topology=compose_file,
         arrays=[_described(lab, node, storage) for node, storage in storages.items()],
     )
-
-
-def quoted(text: str) -> str:
-    """Return a text as a YAML scalar in which Compose replaces nothing: a checkout may be anywhere."""
-    return "'{}'".format(text.replace("'", "''").replace("$", "$$"))
 
 
 def disk_names(node: str, storage: Storage) -> list[str]:

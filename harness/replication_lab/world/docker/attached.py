@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 from docker.errors import APIError
@@ -11,10 +11,12 @@ from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import DOOR, AttachedLink, Attachment
+from replication_lab.model.lab.endpoint import ENDPOINT, EndpointKind
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
 from replication_lab.world.docker.containers import LabContainers
+from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql import own_schema
@@ -59,6 +61,16 @@ def _without_gtids(server: Server) -> Dialect:
 
 
 @dataclass(frozen=True)
+class AttachedEndpoint(RunningEndpoint):
+    """A proxy of the project's; `door` returns where this process reaches it. Reads and writes have one address."""
+
+    door: Callable[[], tuple[str, int]]
+
+    def server(self, *, reads: bool = False, near: bool = False) -> Server:  # noqa: ARG002 - one address for all
+        return self.connect(self.door())
+
+
+@dataclass(frozen=True)
 class AttachedNode(Node):
     """A database server of the project; `address` is that of its server on the engine's machine."""
 
@@ -96,6 +108,19 @@ class AttachedLab(Lab):
     def _connect(self, node: Node) -> Server:
         self.topology.node(node.name)
         return server_at(node.name, node.published(3306), self.account(node.name))
+
+    @property
+    def endpoint(self) -> RunningEndpoint | None:
+        service, _, port = self.attached.endpoint.rpartition(":")
+        if not service:
+            return None
+        kind = EndpointKind(f"{service} of the project", service, int(port), int(port), 0, {})
+        account, door = self.account(self.topology.source.name), self.service(DOOR)
+        return AttachedEndpoint(
+            *(self.attached.endpoint, kind, self.service(service)),
+            lambda address: server_at(ENDPOINT, address, account),
+            partial(door.bound, self.attached.endpoint_door),
+        )
 
     def node_at(self, host: str) -> str:
         """Return the node that has a host name or address of its container; the host itself if none has."""

@@ -28,6 +28,7 @@ MEGABYTES = {
     "load": 500,
     "sidecar": 200,
     "arbiter": 200,
+    "haproxy": 200,
     "spindle": 600,
     "array": 400,
     "vm": 4000,

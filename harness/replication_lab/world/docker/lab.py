@@ -7,10 +7,12 @@ from functools import cached_property
 
 from docker.models.containers import Container
 
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import Link, Topology
-from replication_lab.world import owners
+from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker.containers import LabContainers
+from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
@@ -100,6 +102,24 @@ class Lab:
 
     def node(self, name: str) -> Node:
         return Node(self.all_containers, name, self._connect)
+
+    @property
+    def endpoint(self) -> RunningEndpoint | None:
+        """The address that clients use in place of the nodes' own; None if the lab was started without one."""
+        named = {service: one.labels.get(labels.ENDPOINT_LABEL, "") for service, one in self.containers.items()}
+        service = next((service for service, name in named.items() if name), None)
+        if service is None:
+            return None
+        dialect = self.node(self.topology.source.name).dialect
+        return RunningEndpoint(
+            *(named[service], catalogue.endpoint(named[service]), self.service(service)),
+            lambda address: Server(ENDPOINT, address, dialect, self.passwords),
+        )
+
+    @property
+    def written_host(self) -> str:
+        """The name, on the lab's network, of the server or the endpoint that loads write to."""
+        return self.endpoint.service.name if self.endpoint else self.topology.source.name
 
     def _connect(self, node: Node) -> Server:
         self.topology.node(node.name)

@@ -15,6 +15,8 @@ from replication_lab.model.lab.lab_request import NAME
 from replication_lab.world.docker import engine as docker_engine
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
+# The name of the endpoint that a container is.
+ENDPOINT_LABEL = "replication-lab.endpoint"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 # Compose gives it to containers; its images have only the name of the project.
 HASH = "com.docker.compose.config-hash"

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,6 +22,7 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, machine, mixed, servers
+from replication_lab.world.docker import endpoint as endpoints
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
@@ -63,6 +65,11 @@ def start(asked: LabRequest) -> Lab:
     if asked.storage:
         files.append(lab_files.file_of(name, lab_files.STORAGE))
         write_whole(files[-1], storage_overlay.overlay(name, files[0], asked.storage).encode())
+    if asked.endpoint:
+        nodes = [node.name for node in topology.nodes]
+        text = endpoints.overlay(name, files[0], topology.replication, nodes, asked.endpoint)
+        files.append(lab_files.file_of(name, lab_files.ENDPOINT))
+        write_whole(files[-1], text.encode())
     started = compose.Project(name, tuple(files), env_file, ("load",) if asked.load else ())
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
@@ -115,7 +122,8 @@ def _refuse_another_server(lab: Lab) -> None:
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
     kept, env_file = lab_files.settings(lab.name), lab_files.file_of(lab.name, lab_files.SETTINGS)
-    own = [compose_file(lab), lab_files.file_of(lab.name, lab_files.SERVERS)]
+    written = [lab_files.file_of(lab.name, suffix) for suffix in (lab_files.SERVERS, lab_files.ENDPOINT)]
+    own = [compose_file(lab), *written]
     files = tuple(file for file in (*own, overlay) if file.exists())
     try:
         with exported(kept):
@@ -221,6 +229,8 @@ def _settings(lab: Lab) -> dict[str, str]:
         "LAB_OWNER": owners.owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
+        # Of the account that an endpoint checks the nodes with; made of another, so that no place has to keep it.
+        "LAB_ENDPOINT_PASSWORD": sha256(f"endpoint {lab.passwords['root']}".encode()).hexdigest()[:16],
     }
 
 

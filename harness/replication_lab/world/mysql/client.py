@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pymysql
 
@@ -10,9 +11,12 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.tls import TlsConnection
 
 # Longer than a group needs to exclude a silent node, so that a stall ends with the server's error, not a timeout.
 ANSWER_SECONDS = 30
+# A proxy accepts a connection before it has one to a server, so a login through it has its own limit, as in a pool.
+LOGIN_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -20,23 +24,45 @@ class TransactionAnswer:
     """The outcome of a transaction for its client; `code` and `text` are those of the error.
 
     `affected` are the numbers of rows that the server reported, for each statement that it answered, BEGIN included.
+    `server` is the one that the connection had reached, if it was asked.
     """
 
     outcome: Outcome
     code: int | None = None
     text: str = ""
     affected: Sequence[int] = ()
+    server: str = ""
+
+
+class AnsweredBy(NamedTuple):
+    """The server at the far end of a connection, ID@HOSTNAME, and the address of its client as the server sees it."""
+
+    server: str
+    client: str
+
+
+WHO = "SELECT CONCAT(@@server_id, '@', @@hostname), SUBSTRING_INDEX(USER(), '@', -1)"
+
+
+def answered_by(server: Server) -> AnsweredBy:
+    """Return which server answers; its connection is closed."""
+    try:
+        return AnsweredBy(*map(str, server.rows(WHO)[0].values()))
+    finally:
+        server.close()
 
 
 class ApplicationClient:
     """One connection to a server, opened when it is needed and again after it was lost.
 
-    `find` returns the server each time: after a restart it may have another port.
+    `find` returns the server each time: after a restart it may have another port. With `note` each connection is asked
+    which server it has reached, which `note` gets and each answer tells.
     """
 
-    def __init__(self, find: Callable[[], Server]):
-        self._find = find
-        self._connection: pymysql.Connection | None = None
+    def __init__(self, find: Callable[[], Server], note: Callable[[AnsweredBy], object] | None = None):
+        self._find, self._note = find, note
+        self._connection: TlsConnection | None = None
+        self._server = ""
 
     def transact(self, statements: Sequence[str]) -> TransactionAnswer:
         """Run the statements as one transaction. Its outcome is unknown only if the answer to the commit was lost."""
@@ -53,8 +79,9 @@ class ApplicationClient:
                 # A cursor would double the library's time for an insert.
                 affected.append(connection.query(statement))
             except (pymysql.err.MySQLError, OSError) as error:
-                return replace(self._after(connection, error, is_last=number == len(steps)), affected=tuple(affected))
-        return TransactionAnswer(Outcome.ACKNOWLEDGED, affected=tuple(affected))
+                failed = self._after(connection, error, is_last=number == len(steps))
+                return replace(failed, affected=tuple(affected), server=self._server)
+        return TransactionAnswer(Outcome.ACKNOWLEDGED, affected=tuple(affected), server=self._server)
 
     def look(self, query: str) -> int | None:
         """Return the number that a query finds; None if there was no answer."""
@@ -69,8 +96,24 @@ class ApplicationClient:
 
     def _connect(self) -> pymysql.Connection:
         if self._connection is None:
-            self._connection = self._find().connect(database="lab", answer_seconds=ANSWER_SECONDS)
+            seconds = LOGIN_SECONDS if self._note else ANSWER_SECONDS
+            self._connection = self._find().connect(database="lab", answer_seconds=seconds)
+            if self._note:
+                self._identify(self._connection, self._note)
+                self._connection.answer_within(ANSWER_SECONDS)
         return self._connection
+
+    def _identify(self, connection: pymysql.Connection, note: Callable[[AnsweredBy], object]) -> None:
+        """Ask which server a new connection has reached; LabError if it is lost."""
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(WHO)
+                found = AnsweredBy(*map(str, cursor.fetchone() or ("", "")))
+        except (pymysql.err.MySQLError, OSError) as error:
+            self.close()
+            raise LabError(f"the connection was lost before its first statement: {error}", "a connection") from error
+        self._server = found.server
+        note(found)
 
     def _after(self, connection: pymysql.Connection, error: Exception, is_last: bool) -> TransactionAnswer:
         code = code_of(error)

@@ -34,6 +34,13 @@ class RedoNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checkpoint: str
 
 
+class LockNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The statements by which a backup takes a lock, and one that it excludes and that changes nothing."""
+
+    take: list[str]
+    excludes: str
+
+
 class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of dialects.yaml; `family`, `since` and `before` tell the versions that it is for."""
 
@@ -71,6 +78,11 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""
     redo: RedoNames | None = None
+    # What delays the applier; with `delay_deletes_relay_log` it stops both threads, which deletes the relay log.
+    delay: list[str] = []
+    delay_deletes_relay_log: bool = False
+    # The locks of backups, by name.
+    locks: dict[str, LockNames] = {}
     # The settings that were set, as columns name and value; older servers do not tell.
     changed: str = ""
     acknowledged_in_groups: bool = False

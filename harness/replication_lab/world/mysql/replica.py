@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from replication_lab.model.core.errors import LabError
@@ -18,6 +19,16 @@ LOOK_SECONDS = 1
 OF_GROUP = "group_replication_"
 
 
+class ReplicaThread(StrEnum):
+    """The two threads of a replica."""
+
+    RECEIVER = "receiver"
+    APPLIER = "applier"
+
+
+RECEIVER, APPLIER = ReplicaThread
+
+
 @dataclass(frozen=True)
 class ReplicaStatus:
     """The state of a replica's threads, and the address of its source."""
@@ -30,6 +41,9 @@ class ReplicaStatus:
     lag_seconds: int | None
     # The error with which a thread has ended: it does not start again by itself.
     ended: str = ""
+    # The number of the applier's error, 0 without one, and the delay with which it applies.
+    error_number: int = 0
+    delay_seconds: int = 0
 
     @property
     def healthy(self) -> bool:
@@ -116,6 +130,8 @@ class Replica:
             error=row[column.io_error] or row[column.sql_error] or "",
             lag_seconds=row[column.lag],
             ended=next((error for state, error in threads if state == "No" and error), ""),
+            error_number=int(row.get("Last_SQL_Errno") or 0),
+            delay_seconds=int(row.get("SQL_Delay") or 0),
         )
 
     def channels(self) -> dict[str, ReplicaStatus]:
@@ -155,9 +171,28 @@ class Replica:
         others = [row for row in rows if "waiting for" not in (row["STATE"] or "").lower() or "relay" in row["STATE"]]
         return next(iter(appliers or others), {})
 
-    def receives(self) -> bool:
-        """Return whether the receiver runs; it may be waiting for its source."""
-        return self._status_row().get(self.server.dialect.columns.io, "No") != "No"
+    def runs(self, thread: ReplicaThread) -> bool:
+        """Return whether a thread runs; the receiver may be waiting for its source."""
+        column = self.server.dialect.columns
+        return self._status_row().get(column.io if thread is RECEIVER else column.sql, "No") != "No"
+
+    def stop_thread(self, thread: ReplicaThread) -> None:
+        """Stop one thread; the other one goes on."""
+        dialect = self.server.dialect
+        self.server.execute(dialect.stop_io if thread is RECEIVER else dialect.stop_applier)
+
+    def start_thread(self, thread: ReplicaThread) -> None:
+        """Start one thread."""
+        dialect = self.server.dialect
+        self.server.execute(dialect.start_io if thread is RECEIVER else dialect.start_applier)
+
+    def loses_relay_log(self) -> bool:
+        """Return whether the start of a thread would delete the relay log."""
+        return bool(self.server.dialect.keep_relay_log) and not any(map(self.runs, ReplicaThread))
+
+    def waits_for_delay(self) -> bool:
+        """Return whether the applier waits until a transaction is as old as the delay."""
+        return self._status_row().get("SQL_Remaining_Delay") is not None
 
     def received(self) -> str:
         """Return the GTIDs of the whole transactions that the receiver has written to the relay log."""
@@ -263,10 +298,6 @@ class Replica:
     def stop(self) -> None:
         self.server.execute(self.server.dialect.stop)
 
-    def stop_applier(self) -> None:
-        """Stop applying and keep receiving."""
-        self.server.execute(self.server.dialect.stop_applier)
-
     def replicate_from(self, host: str, port: int) -> None:
         """Apply what was received (CHANGE would drop it), then replicate from another address at that position."""
         self._drain()
@@ -279,8 +310,8 @@ class Replica:
     def _drain(self) -> None:
         """Apply what was received, then stop; if that is not possible, change nothing and raise LabError."""
         self._refuse_backlog()
-        receives = self.receives()
-        self.server.execute(self.server.dialect.stop_io)
+        receives = self.runs(RECEIVER)
+        self.stop_thread(RECEIVER)
         try:
             # Once more, for what came until the receiver stopped.
             self._refuse_backlog()
@@ -301,7 +332,7 @@ class Replica:
         """Start the receiver, unless that would delete a relay log: MariaDB does that if both threads are stopped."""
         left = self.backlog()
         if not left or left.moves or not self.server.dialect.keep_relay_log:
-            self.server.execute(self.server.dialect.start_io)
+            self.start_thread(RECEIVER)
 
     def stop_following(self, lose: bool = False) -> None:
         """Apply what was received, and stop replicating; with `lose`, discard what is not applied."""

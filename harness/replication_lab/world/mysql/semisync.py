@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.mysql.server import Server
 
+# The longest timeout that every server takes: 49 days.
+LONGEST_MS = 2**32 - 1
+
 
 @dataclass(frozen=True)
 class SemiSyncStatus:

@@ -50,6 +50,10 @@ class TlsConnection(pymysql.Connection):
     def _create_ssl_ctx(self, _options: object) -> ssl.SSLContext:
         return CONTEXT
 
+    def answer_within(self, seconds: float) -> None:
+        """Let each answer from now on take this long; until now it was as long as an answer to the login."""
+        self._read_timeout = seconds
+
     def has_news(self) -> bool:
         """Return whether something arrived unasked: the end of the connection, or the server's reason for it."""
         if not self.open:

@@ -18,6 +18,6 @@ def test_an_order_is_taken_while_the_replica_is_lost(lab_cluster):
     with lab_cluster.node("replica").kill():
         lab_cluster.writer.execute(ORDER)
 
-    lab_cluster.wait_until_level()
+    lab_cluster.wait_until_caught_up()
     count = "SELECT COUNT(*) FROM shop.orders"
     assert lab_cluster.node("replica").value(count) == lab_cluster.writer.value(count)

@@ -1,0 +1,186 @@
+"""A planned switchover: a replica becomes the source, and the source its replica; nothing is lost.
+
+The source refuses writes first, and the new one accepts them last, when it has replicas again. Until then nothing was
+written that only one of them has, so whatever fails is undone, and the old source serves again.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+from replication_lab.model.core.errors import LabError, WouldLose
+from replication_lab.model.lab.succession import TakenOver
+from replication_lab.replication import failover, received
+from replication_lab.replication.fence import ROLE, Fence
+from replication_lab.world import at_once, clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import gtid
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+from replication_lab.world.mysql.server import Server
+
+# How long replicas may take to apply what the source has: while clients write, then while nobody writes.
+CATCH_UP_SECONDS, LAST_SECONDS, CONNECT_SECONDS = 60, 30, 30
+TOXIPROXY = "toxiproxy"
+
+
+def switchover(lab: Lab, node: str) -> TakenOver:
+    """Make a replica the source and the source a replica of it; `seconds` is how long no node accepted writes.
+
+    Raise LabError if that is not possible; then everything is as it was before.
+    """
+    old, others = _refuse_unfit(lab, node)
+    new, followers = _server(lab, node), [node, *others]
+    _catch_up(lab, old, followers, CATCH_UP_SECONDS)
+    with ExitStack() as undone:
+        began = clock.timer()
+        _fence(lab, old, undone)
+        _catch_up(lab, old, followers, LAST_SECONDS)
+        waiting = SemiSync(_server(lab, old)).status()
+        _promote(lab, new, old, undone)
+        _follow_instead(lab, old, new.name, undone, waiting)
+        for name in others:
+            _repoint(lab, name, old, new.name, undone)
+        _accept_writes(lab, new, waiting, undone)
+        # From here on the new source may have writes of its own.
+        undone.pop_all()
+    return TakenOver(old, node, repointed=[old, *others], lost=0, seconds=clock.timer() - began)
+
+
+def _server(lab: Lab, node: str) -> Server:
+    return lab.node(node).server()
+
+
+# --- before anything is changed ---------------------------------------------------------------------------------------
+
+
+def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
+    """Return the source and its other replicas; LabError if one of the nodes is not ready. Change nothing."""
+    failover.refuse_unable(lab, "switchover")
+    lab.topology.node(node)
+    names = [each.name for each in lab.topology.nodes]
+    if silent := [name for name in names if name not in failover.awake(lab)]:
+        raise LabError(f"{', '.join(silent)} does not answer", "every node", f"./lab failover {node}, after a loss")
+    following = failover.sources(lab)
+    if node not in following:
+        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
+    old = following[node]
+    if old in following:
+        raise LabError(
+            f"{node} replicates from {old}, which is a replica of {following[old]}",
+            "a replica of the source that clients write to",
+            f"./lab switchover {old}",
+        )
+    if not failover.takes_writes(lab, old):
+        raise LabError(f"{old} accepts no writes", "a source that clients write to", "./lab status")
+    others = [name for name, source in following.items() if source == old and name != node]
+    for name in (node, *others):
+        _refuse_unready(lab, name)
+    return old, others
+
+
+def _refuse_unready(lab: Lab, name: str) -> None:
+    """Raise LabError for a replica that does not replicate, or only with a delay."""
+    replica = Replica(_server(lab, name))
+    state, left = replica.status(), received.backlog(lab, name)
+    if state is None or not state.healthy:
+        why = left or (state.error or state.threads if state else "it has no source")
+        remedy = left.remedy(name) if left else ""
+        raise WouldLose(f"{name} does not replicate: {why}", "a replica whose threads run", remedy or "./lab status")
+    if state.delay_seconds:
+        raise WouldLose(
+            f"{name} is delayed by {state.delay_seconds} s: no node would accept writes meanwhile",
+            "a replica without a delay",
+            f"./lab sql {name}",
+        )
+
+
+def _catch_up(lab: Lab, source: str, names: list[str], seconds: int) -> None:
+    """Wait until the replicas have applied all that the source has now."""
+    position = BinaryLog(_server(lab, source)).position()
+    at_once.of_each(lambda name: Replica(_server(lab, name)).wait_for(position, seconds), names)
+
+
+# --- what is undone if a later step fails -----------------------------------------------------------------------------
+
+
+def _undo(undone: ExitStack, act: Callable[[], object]) -> None:
+    """Have an act undo a step; the others are done even if it fails."""
+
+    def tried() -> None:
+        with suppress(LabError):
+            act()
+
+    undone.callback(tried)
+
+
+def _fence(lab: Lab, old: str, undone: ExitStack) -> None:
+    """Make the source refuse writes. Unlike a failover it never kills a server whose commits wait."""
+
+    def refuse() -> None:
+        raise WouldLose(
+            f"{old} did not become read-only: commits or locks wait there",
+            "a source whose transactions end within seconds",
+            f'./lab sql {old} -e "SHOW PROCESSLIST"',
+        )
+
+    fence = Fence(lab, old)
+    _undo(undone, fence.undo)
+    fence.close(refuse)
+
+
+def _kept_role(lab: Lab, name: str, undone: ExitStack) -> None:
+    role = lab.node(name).text_of(ROLE).encode()
+    _undo(undone, lambda: lab.node(name).put(ROLE, role))
+
+
+def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
+    """Let the new source follow no node any more; it still refuses writes."""
+    _kept_role(lab, new.name, undone)
+    replica = Replica(new)
+    _undo(undone, lambda: replica.follow(TOXIPROXY, failover.port(lab, old, new.name)))
+    replica.end_replication()
+    if missing := failover.beyond(BinaryLog(_server(lab, old)).gtids(), new):
+        raise WouldLose(f"{new.name} lacks {gtid.words(missing)}", "a replica that has everything", "./lab status")
+    replica.forget()
+    received.forget(lab, new.name)
+
+
+def _follow_instead(lab: Lab, old: str, source: str, undone: ExitStack, waiting: SemiSyncStatus) -> None:
+    """Make the old source a replica of the new one."""
+    _kept_role(lab, old, undone)
+    server = _server(lab, old)
+    replica, semisync = Replica(server), SemiSync(server)
+    _undo(undone, lambda: semisync.set(waiting.enabled))
+    _undo(undone, lambda: replica.stop_following(lose=True))
+    replica.resume()
+    failover.follow_as_replica(lab, server, source)
+
+
+def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
+    """Let another replica of the old source follow the new one."""
+    replica = Replica(_server(lab, name))
+
+    def back() -> None:
+        if replica.status():
+            replica.stop_following(lose=True)
+        replica.follow(TOXIPROXY, failover.port(lab, old, name))
+
+    _undo(undone, back)
+    replica.stop_following()
+    replica.follow(TOXIPROXY, failover.port(lab, source, name))
+
+
+def _accept_writes(lab: Lab, new: Server, waiting: SemiSyncStatus, undone: ExitStack) -> None:
+    """Let the new source accept writes; with semi-sync not before as many replicas acknowledge as the old one asked."""
+    if waiting.enabled:
+        semisync = SemiSync(new)
+        _undo(undone, lambda: semisync.set(False))
+        semisync.set(True, waiting.wait_point, waiting.timeout_ms, waiting.acknowledgements)
+        clock.wait_until(
+            lambda: semisync.status().replicas >= (waiting.acknowledgements or 1),
+            f"{waiting.acknowledgements or 1} replica(s) that acknowledge",
+            CONNECT_SECONDS,
+        )
+    failover.set_role(lab, new, source=True, waits=waiting.enabled)
+    new.set_global(read_only=0)

@@ -1,0 +1,78 @@
+"""The endpoint of a running lab: a service that clients connect to in place of the nodes."""
+
+import csv
+import io
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.endpoint import AskedEndpoint, EndpointKind
+from replication_lab.world import catalogue, compose_template
+from replication_lab.world.docker.service import Service
+from replication_lab.world.mysql.server import Server
+
+ANSWER_SECONDS = 5
+
+
+def overlay(lab: str, compose_file: Path, replication: str, nodes: list[str], asked: AskedEndpoint) -> str:
+    """Return the Compose file that adds the endpoint to a topology."""
+    return compose_template.filled(
+        catalogue.ENDPOINTS / f"{asked.name}.yaml.j2",
+        lab=lab,
+        topology=compose_file,
+        replication=replication,
+        nodes=nodes,
+        **dict(asked.settings),
+    )
+
+
+@dataclass(frozen=True)
+class RunningEndpoint:
+    """A lab's endpoint; `connect` makes the server at an address, with the accounts and the dialect of the nodes."""
+
+    name: str
+    kind: EndpointKind
+    service: Service
+    connect: Callable[[tuple[str, int]], Server]
+
+    def server(self, *, reads: bool = False, near: bool = False) -> Server:
+        """Return the endpoint as a server for applications, to write to or to read from.
+
+        `near` is for measuring: by the container's own address if there is a route to it.
+        """
+        port = self.kind.reads if reads else self.kind.writes
+        return self.connect(
+            self.service.direct_address(port) if near else self.service.published(port)
+        ).as_application()
+
+    def states(self) -> dict[str, dict[str, str]]:
+        """Return what it says of each node now, {writes or reads: {node: UP or DOWN}}; LabError without an answer."""
+        found: dict[str, dict[str, str]] = {"writes": {}, "reads": {}}
+        for row in self._rows():
+            if row["pxname"] in found and row["svname"] not in ("FRONTEND", "BACKEND"):
+                # While checks fail and it is still up, it is "UP 2/3".
+                found[row["pxname"]][row["svname"]] = row["status"].partition(" ")[0]
+        return found
+
+    def connections(self) -> int:
+        """Return how many connections clients have opened until now to write."""
+        return next(
+            int(row["stot"]) for row in self._rows() if (row["pxname"], row["svname"]) == ("writes", "FRONTEND")
+        )
+
+    def _rows(self) -> list[dict[str, str]]:
+        address = self.service.published(self.kind.states)
+        try:
+            with closing(socket.create_connection(address, ANSWER_SECONDS)) as connection:
+                connection.sendall(b"GET /;csv HTTP/1.0\r\n\r\n")
+                answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode(errors="replace")
+        except OSError as error:
+            raise LabError(
+                f"the endpoint {self.name} does not tell the states of the nodes: {error}",
+                "an answer of its page of statistics",
+                f"./lab status --lab {self.service.project}",
+            ) from error
+        return list(csv.DictReader(io.StringIO(answer.partition("# ")[2])))

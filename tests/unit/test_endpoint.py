@@ -1,0 +1,327 @@
+"""Do clients of an endpoint find the address, is each answer told with its server, and is nothing green past it?"""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pymysql
+import pytest
+import yaml
+from replication_lab import experiments
+from replication_lab.lab import endpoints
+from replication_lab.model.core.verdict import Verdict
+from replication_lab.model.drill import checkers
+from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
+from replication_lab.model.drill.history import Outcome, StatementEnd, encode, parse
+from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint, settings_apart
+from replication_lab.model.lab.topology import parse_topology
+from replication_lab.model.question.question import Question
+from replication_lab.report.drill_text import text
+from replication_lab.runner import behind, drill_set
+from replication_lab.runner.drill import DrillRequest
+from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import endpoint
+from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, TransactionAnswer
+
+from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
+
+HAPROXY = catalogue.endpoint("haproxy")
+DEFAULTS = asked_endpoint("haproxy", HAPROXY, {})
+IN_CONTAINERS = [name for name in catalogue.topologies() if catalogue.topology(name).replication != "drbd"]
+
+
+# --- asked for --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_set_has_the_value_of_the_endpoints_file():
+    """And all that is in force is told."""
+    assert dict(asked_endpoint("haproxy", HAPROXY, {"inter": "200"}).settings) == {
+        **{name: each.default for name, each in HAPROXY.settings.items()},
+        "inter": 200,
+    }
+    assert str(DEFAULTS) == "haproxy (inter 1000, fall 3, rise 2, max_lag 5)"
+
+
+@pytest.mark.parametrize(("name", "value"), [("intre", "200"), ("inter", "0"), ("inter", "1s"), ("fall", "-1")])
+def test_a_setting_that_the_endpoint_does_not_have_is_refused(refused, name, value):
+    """Before anything starts."""
+    assert name in refused(asked_endpoint, "haproxy", HAPROXY, {name: value}).found
+
+
+def test_settings_of_the_endpoint_are_told_apart_from_those_of_servers():
+    """By the word before the dot."""
+    assert settings_apart({"endpoint.inter": "5", "source.sync_binlog": "0"}) == (
+        {"source.sync_binlog": "0"},
+        {"inter": "5"},
+    )
+
+
+def test_a_setting_without_an_endpoint_and_an_endpoint_before_machines_are_refused(refused):
+    """The service of a replicated disk has an address that moves; an unknown endpoint is named."""
+    semisync = catalogue.topology("semisync")
+
+    assert "without an endpoint" in refused(endpoints.endpoint_of, semisync, "", {"inter": "5"}).found
+    assert "drbd" in refused(endpoints.endpoint_of, catalogue.topology("drbd"), "haproxy", {}).found
+    assert "haproxi" in refused(endpoints.endpoint_of, semisync, "haproxi", {}).found
+    assert endpoints.endpoint_of(semisync, "", {}) is None
+
+
+@pytest.mark.parametrize("name", IN_CONTAINERS)
+def test_the_overlay_of_each_topology_adds_one_service_and_an_account_on_each_node(name):
+    """HAProxy writes to and reads from every node, by the settings that were asked for."""
+    topology = catalogue.topology(name)
+    nodes = [node.name for node in topology.nodes]
+    asked = asked_endpoint("haproxy", HAPROXY, {"inter": 321, "fall": 7})
+    found = yaml.safe_load(endpoint.overlay("lab-x", Path("x.yaml"), topology.replication, nodes, asked))
+
+    assert set(found["services"]) == {"haproxy", *nodes}
+    assert all(len(found["services"][node]["configs"]) == 1 for node in nodes)
+    config = found["configs"]["haproxy"]["content"]
+    assert "inter 321ms fall 7 rise 2" in config
+    for node in nodes:
+        assert config.count(f"server {node} {node}:3306 check") == 2
+    assert ("replication_group_members" in found["configs"]["endpoint"]["content"]) == (name == "group")
+
+
+def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
+    """Each value is a lab of its own; the settings of a proxy do not apply where there is none."""
+    question = Question(topologies=["async"], vary={"endpoint": ["none", "haproxy"]}, settings={"endpoint.fall": "1"})
+    labs = [case.lab.endpoint for case in experiments.asked(question).cases]
+
+    assert labs == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1})]
+    assert len({case.lab for case in experiments.asked(question).cases}) == 2
+
+
+# --- a drill ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_drill_at_an_endpoint_has_all_its_clients_there():
+    """Also those that wrote to the node that takes over, and those that only read."""
+    drill = drill_set.load("semisync", "read-before-loss-after-sync").at_endpoint("haproxy", {"inter": 500})
+    before = drill_set.load("semisync", "read-before-loss-after-sync")
+
+    assert drill.clients == {ENDPOINT: sum(before.clients.values())}
+    assert bool(drill.watchers) == bool(before.watchers) and bool(drill.reads) == bool(before.reads)
+    assert (drill.endpoint, drill.endpoint_settings) == ("haproxy", {"inter": 500})
+
+
+def test_a_drills_file_can_name_an_endpoint():
+    """The record reads the same drill again."""
+    given = (
+        "about: A.\nclients: {source: 2, replica: 1}\nendpoint: haproxy\nendpoint_settings: {fall: 1}\nexpected: []\n"
+    )
+    drill = drill_set.parse("own", catalogue.topology("async"), given)
+
+    assert drill.clients == {ENDPOINT: 3}
+    assert msgspec.json.decode(msgspec.json.encode(drill), type=type(drill)) == drill
+    assert drill.endpoint_settings == {**dict(DEFAULTS.settings), "fall": 1}
+
+
+def test_a_topology_can_name_the_endpoint_of_its_drills_questions_and_labs():
+    """Its Compose file has it; clients across a link stay there."""
+    topology = replace(catalogue.topology("async"), endpoint="haproxy")
+    given = "about: A.\nclients: {source: 2}\nexpected: []\n"
+
+    assert drill_set.parse("own", topology, given).clients == {ENDPOINT: 2}
+    assert drill_set.parse("own", topology, f"{given}through: source-replica\n").clients == {"source": 2}
+    assert endpoints.endpoint_of(topology, "", {}) == DEFAULTS
+    text_of_file = catalogue.compose_file("async").read_text().replace("x-lab:\n", "x-lab:\n  endpoint: haproxy\n")
+    assert parse_topology("async", text_of_file).endpoint == "haproxy"
+
+
+def test_clients_across_a_link_cannot_be_at_an_endpoint(refused):
+    """They would measure something else."""
+    drill = msgspec.structs.replace(drill_set.load("async", "cut-link"), through="source-replica")
+
+    assert "source-replica" in refused(drill.at_endpoint, "haproxy", {}).found
+
+
+def test_a_drill_at_an_endpoint_gets_a_lab_with_one(monkeypatch, tmp_path):
+    """Drills of a topology may differ in that: the lab is renewed between them, and not between equal ones."""
+    plain, started = drill_set.load("async", "cut-link"), []
+    monkeypatch.setattr(drill_set.up, "up", lambda asked, _tell: started.append(asked.endpoint) or FakeUp())
+    monkeypatch.setattr(drill_set, "run_drill", lambda _lab, asked, *_: Evidence(drill=asked.drill, at=""))
+    with drill_set.Labs(drill_set.lab_request("async", "mariadb", []), print) as labs:
+        for drill in (plain, plain, plain.at_endpoint("haproxy", {"fall": 1}), plain):
+            labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
+
+    assert started == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1}), None]
+
+
+class FakeUp:
+    """A lab that came up."""
+
+    def down(self):
+        pass
+
+
+# --- its ledger -------------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """A client that answers as told, then that it is done."""
+
+    def __init__(self, answers):
+        self.left, self.done = list(answers), threading.Event()
+
+    def transact(self, _statements):
+        if not self.left:
+            self.done.set()
+            return TransactionAnswer(Outcome.ACKNOWLEDGED)
+        return self.left.pop(0)
+
+    def close(self):
+        pass
+
+
+def test_a_client_of_an_endpoint_waits_longer_after_each_failure_in_a_row(monkeypatch):
+    """Until an answer comes; without an endpoint the wait is always the same."""
+    pauses, lines = [], []
+    monkeypatch.setattr(clock, "pause", lambda seconds, unless=None: pauses.append(seconds))
+    failed = [TransactionAnswer(Outcome.FAILED, 2003)] * 7
+    client = Answers([*failed, TransactionAnswer(Outcome.ACKNOWLEDGED, server="2@b"), failed[0]])
+    with Ledger({ENDPOINT: 1}, back_off=True).writing(lambda _: client, lines.append):
+        assert client.done.wait(5)
+
+    assert pauses[:9] == [*BACKOFF_SECONDS, BACKOFF_SECONDS[-1], BACKOFF_SECONDS[-1], BACKOFF_SECONDS[0]]
+    assert [one.server for one in parse(lines).attempts[:8]] == [*[""] * 7, "2@b"]
+
+
+class Connection:
+    """What PyMySQL gives for a connection through a proxy."""
+
+    def __init__(self, server):
+        self.server, self.seconds, self.lost = server, None, False
+
+    def cursor(self):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def execute(self, _query):
+        if self.lost:
+            raise pymysql.err.OperationalError(2013, "lost")
+
+    def fetchone(self):
+        return self.server
+
+    def query(self, _statement):
+        if self.lost:
+            raise pymysql.err.OperationalError(2013, "lost")
+        return 1
+
+    def answer_within(self, seconds):
+        self.seconds = seconds
+
+    def close(self):
+        pass
+
+
+def client_of(*connections):
+    """Return a client that gets these connections in turn, and the list of what each has told of its server."""
+    left, met = list(connections), []
+
+    class Server:
+        def connect(self, **_options):
+            return left.pop(0)
+
+    return ApplicationClient(Server, met.append), met
+
+
+def test_each_answer_tells_the_server_of_its_connection():
+    """Also one that was lost: it may have been committed there."""
+    first, second = Connection(("1@a", "10.0.0.9")), Connection(("2@b", "10.0.0.9"))
+    client, met = client_of(first, second)
+    answers = [client.transact(["INSERT"])]
+    first.lost = True
+    answers += [client.transact(["INSERT"]) for _ in range(2)]
+
+    assert [(one.outcome, one.server) for one in answers] == [
+        (Outcome.ACKNOWLEDGED, "1@a"),
+        (Outcome.UNKNOWN, "1@a"),
+        (Outcome.ACKNOWLEDGED, "2@b"),
+    ]
+    assert met == [AnsweredBy("1@a", "10.0.0.9"), AnsweredBy("2@b", "10.0.0.9")]
+
+
+def test_a_connection_that_is_lost_before_its_first_statement_has_sent_none():
+    """A proxy accepts before it has a server: the statement failed, and nothing is unknown."""
+    lost = Connection(("1@a", "10.0.0.9"))
+    lost.lost = True
+    client, _ = client_of(lost)
+
+    assert client.transact(["INSERT"]).outcome is Outcome.FAILED
+
+
+# --- its verdict ------------------------------------------------------------------------------------------------------
+
+SERVERS = {"1@a": "node1", "2@b": "node2"}
+
+
+def at_endpoint(history, servers):
+    return [
+        msgspec.structs.replace(one, node=ENDPOINT, server=server) for one, server in zip(history, servers, strict=True)
+    ]
+
+
+def test_figures_of_nodes_are_those_of_the_servers_that_answered():
+    """What no server got stays with the endpoint."""
+    servers = ["1@a"] * (len(HISTORY) - 2) + ["2@b", ""]
+    met = ThroughEndpoint("haproxy (inter 500)", SERVERS)
+    result = judge(evidence(endpoint=met), at_endpoint(HISTORY, servers))
+    counted = {name: result.figures[name] for name in result.figures if name.startswith("acknowledged")}
+    own = [one.acknowledged for one in HISTORY]
+
+    assert counted["acknowledged.node1"] == sum(own[:-2])
+    assert set(counted) == {"acknowledged", "acknowledged.node1", "acknowledged.node2", "acknowledged.endpoint"}
+    assert "haproxy (inter 500)" in text(summed_up(result))
+    assert result.exit_code == judge(evidence(), HISTORY).exit_code
+
+
+def test_a_client_that_reached_a_server_past_the_endpoint_makes_everything_unknown():
+    """Its figures are not those of the endpoint."""
+    met = ThroughEndpoint("haproxy", SERVERS, ["a client reached 1@a from 10.0.0.1, past the endpoint"])
+    result = judge(evidence(endpoint=met), at_endpoint(HISTORY, ["1@a"] * len(HISTORY)))
+
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert "past the endpoint" in result.judgements[0].reason
+
+
+def test_a_ledger_line_has_a_server_only_behind_an_endpoint():
+    """Ledgers of drills without one are as before."""
+    assert b"server" not in encode(StatementEnd(1, 0.5, Outcome.ACKNOWLEDGED))
+
+
+# --- two writable sources ---------------------------------------------------------------------------------------------
+
+
+def test_the_time_with_two_writable_nodes_is_that_in_which_both_said_so():
+    """One that follows the other is no overlap; each name counts once at any moment."""
+    assert checkers.together({"source": [(0, 5), (8, 9)], "replica": [(5, 8)]}) == 0
+    assert checkers.together({"source": [(0, 5), (8, 9)], "replica": [(4, 8.5)]}) == 1.5
+    assert checkers.together({"a": [(0, 3)], "b": [(1, 4)], "c": [(2, 2.5)]}) == 2
+    assert checkers.together({}) == 0
+
+
+def test_a_server_that_does_not_answer_takes_no_writes():
+    """A reading counts until the next one, and for a moment only if none comes."""
+    readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
+
+    assert behind._spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
+    assert behind._spans([], 10) == []
+
+
+def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():
+    """An expectation can bound it."""
+    met = ThroughEndpoint("haproxy", SERVERS, writable={"node1": [(0, 5)], "node2": [(4, 6)]})
+    result = judge(evidence(endpoint=met), at_endpoint(HISTORY, ["1@a"] * len(HISTORY)))
+
+    assert result.figures["two_writable_s"] == 1
+    assert "two nodes took writes for 1.0 s" in text(summed_up(result))
