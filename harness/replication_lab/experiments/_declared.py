@@ -101,6 +101,7 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
         parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
+        parts["claims"] = [_of_its_engine(each, parts["cases"]) for each in parts["claims"]]
         presets = [*parts["presets"], *_presets(stated.filled(beside.presets, known))]
         presets = presets or [Preset("quick"), Preset("full", max_rounds=12)]
         parts["presets"] = {preset.name: preset for preset in presets}
@@ -133,11 +134,18 @@ def _numbered(number: int, claim: Claim) -> Claim:
     return claim if claim.id else replace(claim, id=f"claim-{number}")
 
 
+def _of_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:
+    """Return a claim for the engine that all of its cases are measured on, if they have one of their own."""
+    engines = {case.lab.engine if case.lab else "" for case in cases if case.name in claim.relation.cases}
+    return replace(claim, engine=claim.engine or engines.pop()) if len(engines) == 1 else claim
+
+
 # --- cases ------------------------------------------------------------------------------------------------------------
 
 
 def _completed(case: Case, topology: Topology, load: Load) -> Case:
     """Return a case with the toxics and the state of the usual arrangement. Raise LabError for an impossible one."""
+    topology = _topology_of(case, topology)
     asked = {name: str(value) for name, value in case.settings.items()}
     for each in map(setting, asked):
         _refuse_what_is_no_setting(each, case)
@@ -158,6 +166,11 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
     )
 
 
+def _topology_of(case: Case, topology: Topology) -> Topology:
+    """Return the topology that a case is measured on: its own, or that of the experiment."""
+    return catalogue.topology(case.lab.topology) if case.lab else topology
+
+
 def _refuse_what_is_no_setting(asked: AskedSetting, case: Case) -> None:
     if not asked.is_variable and asked.name not in SETTINGS:
         raise LabError(
@@ -171,7 +184,7 @@ def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:
     """Return the condition of each link. Raise LabError for a link or a condition that there is not."""
     if not case.links:
         return {}
-    topology = catalogue.topology(case.lab.topology) if case.lab else topology
+    topology = _topology_of(case, topology)
     names = [link.name for link in topology.links]
     if not names:
         raise LabError(

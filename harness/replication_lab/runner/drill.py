@@ -11,7 +11,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path

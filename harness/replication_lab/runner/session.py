@@ -219,6 +219,7 @@ class EngineSession:
             doubts=self.run.world.doubts(workload),
             noise=noise,
             timeline=_timeline(outcome, looked, ran),
+            findings=getattr(outcome, "findings", {}),
         )
 
     def _with_speed(self, noise: Noise, case: Case, loop_us: float | None) -> Noise:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from replication_lab.model.isolation.transactions import Op
 from replication_lab.world import at_once, clock
 from replication_lab.world.mysql.connection import Conflict, transaction
 from replication_lab.world.mysql.server import Connection, Cursor, Server
@@ -19,20 +20,25 @@ Transact = Callable[[Cursor, Random], None]
 class CollidingClient:
     """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
 
-    `answered` and `lost` are the times (s) of the commits and of the conflicts.
+    `begun` are the times (s) at which its transactions began, `answered` and `lost` those of the commits and of the
+    conflicts. `did` is what a transaction that keeps it did after its BEGIN was answered, at this time.
     """
 
     began: float
     ended: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     conflicts: dict[str, int] = field(default_factory=dict)
+    begun: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
+    did: list[tuple[float, list[Op]]] = field(default_factory=list)
 
     def earlier(self, seconds: float) -> "CollidingClient":
         """Return the same with all times so many seconds earlier, as by another clock."""
-        answered, lost = ([at - seconds for at in times] for times in (self.answered, self.lost))
-        return replace(self, began=self.began - seconds, ended=self.ended - seconds, answered=answered, lost=lost)
+        begun, answered, lost = ([at - seconds for at in times] for times in (self.begun, self.answered, self.lost))
+        did = [(at - seconds, ops) for at, ops in self.did]
+        began, ended = self.began - seconds, self.ended - seconds
+        return replace(self, began=began, ended=ended, begun=begun, answered=answered, lost=lost, did=did)
 
 
 @dataclass(frozen=True)
@@ -99,15 +105,15 @@ class Readers:
 
 
 class Colliding:
-    """A client for each of `servers`, which does one transaction after another; its dice depend on `seed`."""
+    """A client for each of `servers`, which does its transaction again and again; its dice depend on `seed`."""
 
-    def __init__(self, servers: Sequence[Server], transact: Transact, seed: int):
-        self._servers, self._transact, self._seed = servers, transact, seed
+    def __init__(self, servers: Sequence[Server], transacts: Sequence[Transact], seed: int):
+        self._servers, self._transacts, self._seed = servers, transacts, seed
 
     def run(self, seconds: float) -> list[CollidingClient]:
         """Run the clients for this long, from the moment when all are connected.
 
-        A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has
+        A transaction that lost against another one (error 1213, 1205 or 1020) is counted and not repeated: the next has
         random numbers of its own. Any other error is a LabError, because the load is then invalid.
         """
         dice = [Random(f"{self._seed}:{number}") for number in range(len(self._servers))]
@@ -115,8 +121,8 @@ class Colliding:
         with ExitStack() as sessions, ThreadPoolExecutor(len(self._servers)) as pool:
             connections = [sessions.enter_context(server.session()) for server in self._servers]
             running = [
-                pool.submit(_client, *each, self._transact, seconds, together)
-                for each in zip(connections, dice, strict=True)
+                pool.submit(_client, *each, seconds, together)
+                for each in zip(connections, dice, self._transacts, strict=True)
             ]
             return [each.result() for each in running]
 
@@ -128,6 +134,7 @@ def _client(
     together.wait()
     client = CollidingClient(began=clock.timer())
     while (began := clock.timer()) < client.began + seconds:
+        client.begun.append(began)
         try:
             with transaction(connection) as cursor:
                 transact(cursor, dice)
@@ -138,4 +145,5 @@ def _client(
             client.answered.append(clock.timer())
             client.latencies_ms.append((client.answered[-1] - began) * 1000)
     client.ended = clock.timer()
+    client.did = getattr(transact, "did", [])
     return client

@@ -59,6 +59,7 @@ class Collided:
             "attempts": self.commits + conflicts.total(),
             "deadlocks": conflicts["deadlock"],
             "timeouts": conflicts["timeout"],
+            "changed": conflicts["changed"],
             "lost_updates": max(acknowledged - self.grown, 0),
             "unacknowledged_updates": max(self.grown - acknowledged, 0),
             "copies": len(self.sums),
@@ -74,11 +75,12 @@ class Collided:
 
 
 def collide(
-    lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, *, seed: int
+    lab: Lab, nodes: Sequence[str], seconds: float, transacts: Sequence[Transact], *, seed: int
 ) -> list[CollidingClient]:
-    """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds."""
-    place, servers = lab.clients_place, [lab.for_clients(nodes[number % len(nodes)]) for number in range(clients)]
-    return [one.earlier(place.ahead) for one in place.make(Colliding, servers, transact, seed).run(seconds)]
+    """Run a client for each of `transacts`, spread over `nodes`, which does it again and again for this many seconds."""
+    place, clients = lab.clients_place, range(len(transacts))
+    servers = [lab.for_clients(nodes[number % len(nodes)]) for number in clients]
+    return [one.earlier(place.ahead) for one in place.make(Colliding, servers, transacts, seed).run(seconds)]
 
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:

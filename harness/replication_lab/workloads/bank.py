@@ -41,7 +41,7 @@ class Bank:
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(readers.read)
             try:
-                clients = collide(lab, nodes, self.clients, self.seconds, transfer, seed=seed)
+                clients = collide(lab, nodes, self.seconds, [transfer] * self.clients, seed=seed)
             finally:
                 readers.stop()
             seen = reading.result()

@@ -32,7 +32,7 @@ class Counters:
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or tuple(node.name for node in lab.topology.nodes)
         before = sums(lab, "n", self.table)[0]
-        clients = collide(lab, nodes, self.clients, self.seconds, self._transaction(), seed=seed)
+        clients = collide(lab, nodes, self.seconds, [self._transaction()] * self.clients, seed=seed)
         after = sums(lab, "n", self.table)
         return Collided(clients, after[0] - before, after)
 

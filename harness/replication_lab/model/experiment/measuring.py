@@ -18,7 +18,8 @@ class LoadOutcome(Protocol):
 
     It may also have `proofs` of its own, such as those for each phase of a load, and `moments`, the times of its
     transactions. Read-only transactions wait for no other node: an outcome with such has only those that write in
-    `commits`, and the latency of the fastest of them in `fastest_commit_ms`, None if there is none.
+    `commits`, and the latency of the fastest of them in `fastest_commit_ms`, None if there is none. `findings` are
+    examples in words of what a checker counted, by the name of the figure.
     """
 
     @property

@@ -48,7 +48,7 @@ Words = dict[str, Any]
 
 
 class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A case, with the fields of Case (case.py); `topology` is that of its lab.
+    """A case, with the fields of Case (case.py); `topology` and `engine` are those of its lab.
 
     `each` makes a case for each row of a list, or for each combination of the rows of several; `{name}` in a text is
     replaced by the row's value. A list may be the name of one that the experiment makes.
@@ -58,6 +58,7 @@ class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
     needs: list[str] | str = []
     topology: str = ""
+    engine: str = ""
     compared: list[str] | None = None
     links: str | dict[str, str] = ""
     state: dict[str, Any] = {}

@@ -343,6 +343,11 @@ class Total:
             raise NoInterval(f"{name}({self.case}) could not be computed in {len(taken) - len(counts)} rounds")
         return round(sum(counts)), len(counts)
 
+    def example(self, record: Record, engine: str) -> str:
+        """Return the first example of what was counted, to follow a number; empty if the load gave none."""
+        found = (one.findings[self.name] for one in self.counted(record, engine) if self.name in one.findings)
+        return next((f"; for example, {each}" for each in found), "")
+
 
 def unit_of(name: str) -> str:
     """Return a figure's unit by its name: `…_ms` is in milliseconds, the lag in seconds, throughput in 1/s.

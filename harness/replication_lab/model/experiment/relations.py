@@ -200,7 +200,11 @@ class NoneSeen(_OfTotal):
             return replace(undecided, reason=_not_taken(self.count.case, self.count.name, record, undecided.engine))
         undecided = replace(undecided, measured=seen, rounds=rounds)
         if seen > 0:
-            return replace(undecided, verdict=Verdict.REFUTED, reason=f"{seen} in {trials} {self.trials}")
+            return replace(
+                undecided,
+                verdict=Verdict.REFUTED,
+                reason=f"{seen} in {trials} {self.trials}{self.count.example(record, undecided.engine)}",
+            )
         if trials < self.at_least:
             return self._too_few(undecided, trials, plan)
         share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"

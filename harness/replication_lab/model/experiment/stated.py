@@ -35,7 +35,7 @@ def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
             parts["about"],
             parts["settings"],
             frozenset(parts["needs"]),
-            LabSpec(topology) if topology else None,
+            LabSpec(topology, parts["engine"]) if topology else None,
             None if compared is None else tuple(compared),
             state=state,
             links=parts["links"],

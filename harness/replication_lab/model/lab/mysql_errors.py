@@ -22,6 +22,7 @@ UNKNOWN_VARIABLE, SYNTAX_ERROR = 1193, 1064
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
+    1020: MySQLError("a row has changed since it was read", conflict="changed"),
     1026: MySQLError("error writing a file", is_definite=False),
     1030: MySQLError("error of the storage engine", is_definite=False),
     1047: MySQLError("this node does not serve"),

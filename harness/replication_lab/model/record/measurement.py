@@ -59,7 +59,8 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
 
     `figures` are single numbers by name: throughput (1/s), latency_p50_ms, rtt_p50_ms, counts. A figure that could not
     be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms. `timeline` is
-    the load second by second; None for a load without transactions, and in records before schema 6.
+    the load second by second; None for a load without transactions, and in records before schema 6. `findings` are
+    examples in words of what a checker counted, by the name of the figure.
     """
 
     engine: str
@@ -74,6 +75,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     at: str = ""
     seconds: float = 0.0
     timeline: LoadTimeline | None = None
+    findings: Mapping[str, str] = {}
 
     @property
     def counts(self) -> bool:

@@ -1,0 +1,119 @@
+"""Transactions that read and write a few rows together, and the anomalies in what their clients saw.
+
+Half of the rows hold a value that a client reads and then overwrites, the other half a list that the server appends to.
+Each value and each element is written once, so a read shows whose write it saw.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from replication_lab import replication
+from replication_lab.model.drill.history import Outcome
+from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
+from replication_lab.model.isolation.transactions import Key, SeenTransaction
+from replication_lab.workloads._colliding import CollidingClient
+from replication_lab.workloads._contention import Collided, collide
+from replication_lab.workloads._recorder import elements, is_list, recorder
+from replication_lab.world.docker.lab import Lab
+
+TABLE = "lab.histories"
+# What a load that adds up its writes knows of the copies.
+OF_COPIES = ("lost_updates", "unacknowledged_updates", "copies", "diverged")
+
+
+@dataclass(frozen=True)
+class Checked(Collided):
+    """The results of the clients, and the anomalies in their transactions; `findings` are the shortest of each kind."""
+
+    history: Sequence[SeenTransaction] = ()
+    found: Sequence[Anomaly] = ()
+
+    @property
+    def commits(self) -> int:
+        """Return the number of transactions that wrote: only those are writesets, and wait for other nodes."""
+        return len(self._wrote)
+
+    @property
+    def fastest_commit_ms(self) -> float | None:
+        return min(((each.ended - each.began) * 1000 for each in self._wrote), default=None)
+
+    @cached_property
+    def _wrote(self) -> list[SeenTransaction]:
+        committed = (each for each in self.history if each.outcome is Outcome.ACKNOWLEDGED)
+        return [each for each in committed if not all(op.reads for op in each.ops)]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        usual = super().figures
+        own = {
+            "transactions": len(self.latencies_ms),
+            "reads": sum(op.reads for each in self.history for op in each.ops),
+        }
+        return {name: value for name, value in usual.items() if name not in OF_COPIES} | own | counted(self.found)
+
+    @property
+    def findings(self) -> dict[str, str]:
+        shortest = {one.kind: one for one in reversed(self.found)}
+        return {kind: example(one, self.history) for kind, one in shortest.items()}
+
+
+@dataclass(frozen=True)
+class Histories:
+    """`clients` on `nodes` (all, if none is named) that run transactions of one to four operations, for `seconds`.
+
+    On `readers` another client each reads single rows, in transactions of its own.
+    """
+
+    clients: int = 6
+    seconds: float = 2
+    rows: int = 6
+    nodes: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+
+    def prepare(self, lab: Lab) -> None:
+        lab.node(lab.topology.source.name).server().execute(
+            f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, n BIGINT, list TEXT) ENGINE=InnoDB"
+        )
+
+    def run(self, lab: Lab, seed: int) -> Checked:
+        """Empty the rows, run the transactions, wait for all copies, and check what was read."""
+        rows = ", ".join(f"({key}, NULL, '')" for key in range(self.rows))
+        lab.node(lab.topology.source.name).server().execute(f"REPLACE INTO {TABLE} VALUES {rows}")
+        replication.of(lab).wait_until_caught_up()
+        writers = self.nodes or tuple(node.name for node in lab.topology.nodes)
+        nodes = [*(writers[number % len(writers)] for number in range(self.clients)), *self.readers]
+        recorders = [
+            recorder(TABLE, self.rows, number, reads_only=number >= self.clients) for number in range(len(nodes))
+        ]
+        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        load = min(client.began for client in clients)
+        history = [
+            one
+            for number, (node, client) in enumerate(zip(nodes, clients, strict=True), 1)
+            for one in _seen(number, node, client, load)
+        ]
+        replication.of(lab).wait_until_caught_up()
+        return Checked(clients, 0, [], history=history, found=anomalies(history, self._final(lab)))
+
+    def _final(self, lab: Lab) -> Mapping[Key, tuple[int, ...]]:
+        rows = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
+        return {int(row["id"]): elements(row["list"]) for row in rows if is_list(int(row["id"]))}
+
+
+def _seen(number: int, node: str, client: CollidingClient, load: float) -> list[SeenTransaction]:
+    """Return the transactions of a client; their times count from the moment `load`."""
+    committed = ((at, Outcome.ACKNOWLEDGED) for at in client.answered)
+    ends = sorted([*committed, *((at, Outcome.FAILED) for at in client.lost)])
+    return [
+        SeenTransaction(
+            client=number,
+            node=node,
+            began=began - load,
+            ended=ended - load,
+            outcome=outcome,
+            # None if its BEGIN failed.
+            ops=next((tuple(did) for at, did in client.did if began <= at <= ended), ()),
+        )
+        for began, (ended, outcome) in zip(client.begun, ends, strict=True)
+    ]
