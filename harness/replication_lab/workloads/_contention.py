@@ -77,7 +77,7 @@ class Collided:
 def collide(
     lab: Lab, nodes: Sequence[str], seconds: float, transacts: Sequence[Transact], *, seed: int
 ) -> list[CollidingClient]:
-    """Run a client for each of `transacts`, spread over `nodes`, which does it again and again for this many seconds."""
+    """Run a client for each of `transacts`, spread over `nodes`, which repeats it for this many seconds."""
     place, clients = lab.clients_place, range(len(transacts))
     servers = [lab.for_clients(nodes[number % len(nodes)]) for number in clients]
     return [one.earlier(place.ahead) for one in place.make(Colliding, servers, transacts, seed).run(seconds)]
