@@ -82,6 +82,7 @@ HAS_EVENTS = re.compile(r"\bevent\b|\brequire\b|\bdofile\b")
 def refuse_bad_question(question: "Question") -> None:
     """Raise LabError for a question that makes no sense."""
     _refuse_a_bad_extent(question)
+    _refuse_bad_cases(question)
     asked = {**question.vary, **{name: [value] for name, value in question.settings.items()}}
     for name, values in asked.items():
         refuse_bad_setting(name, values)
@@ -97,7 +98,6 @@ def refuse_bad_question(question: "Question") -> None:
             raise unknown_name("varied setting in the baseline", name, question.axes)
         if value not in question.axes[name]:
             raise unknown_name(f"value of {name} in the baseline", value, question.axes[name])
-    _refuse_bad_cases(question)
     refuse_bad_files(asked, question.cnf)
     for rate in asked.get(RATE, []):
         _refuse_too_few(rate, question.seconds)
