@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world.clock import STALLED_SECONDS
 
 REAL_SECONDS = 0.001
 
@@ -29,7 +30,12 @@ class FakeClock:
         self.reach(self.timer() + seconds)
 
     def wait_until(
-        self, condition: Callable[[], Any], what: str, seconds: float, every: float = 0.05, hint: str = ""
+        self,
+        condition: Callable[[], Any],
+        what: str,
+        seconds: float = STALLED_SECONDS,
+        every: float = 0.05,
+        hint: str = "",
     ) -> Any:
         """Wait, in place of `clock.wait_until`."""
         until = self.timer() + seconds

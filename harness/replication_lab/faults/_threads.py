@@ -1,14 +1,18 @@
 """The base of faults that stop a thread of replicas."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from replication_lab.faults._servers import OnServers
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication import received
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica, ReplicaThread
 from replication_lab.world.mysql.server import Server
+
+SOURCE_SECONDS = 60
 
 
 class ThreadStop(OnServers):
@@ -53,8 +57,13 @@ def start_thread(lab: Lab, node: str, thread: ReplicaThread) -> None:
 
 
 def refuse_to_lose_relay_log(lab: Lab, node: str) -> None:
-    """Raise LabError if a replica has received transactions, not applied them, and no source sends them again."""
-    if received.comes_again(lab, lab.topology.sources[node], node):
+    """Raise LabError if a replica has received transactions, not applied them, and no source sends them again.
+
+    A source that was started a moment ago is waited for.
+    """
+    source = lab.topology.sources[node]
+    with suppress(LabError):
+        clock.wait_until(lambda: received.comes_again(lab, source, node), f"{source} to answer", SOURCE_SECONDS)
         return
     if left := received.settled(lab, node):
         raise LabError(f"{node}: {left}", "all that was received applied", left.remedy(node) or "./lab status")

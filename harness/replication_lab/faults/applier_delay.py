@@ -36,7 +36,7 @@ class ApplierDelay(OnServers):
 
     def __init__(self, lab: Lab, nodes: Sequence[str], delay: int):
         super().__init__(lab, nodes)
-        self._delay, self.state = delay, f"the applier is delayed by {delay} s"
+        self._delay, self.state = delay, f"the applier is delayed by {delay:d} s"
         self._had = {node: self._delay_of(self.server(node)) for node in self.nodes}
         self._waited: dict[str, bool] = {}
 
@@ -62,7 +62,7 @@ class ApplierDelay(OnServers):
         if found is None or not found.applying:
             return f"the applier did not run on {node}"
         delay = found.delay_seconds
-        return "" if delay == self._delay else f"the delay of {node} was {delay} s, not {self._delay} s"
+        return "" if delay == self._delay else f"the delay of {node} was {delay:d} s, not {self._delay:d} s"
 
     def recover(self) -> None:
         # A node that was promoted meanwhile has no delay to wait for.
@@ -88,4 +88,4 @@ class ApplierDelay(OnServers):
 
     def hindrance(self, node: str) -> str:
         found, had = self._delay_of(self.server(node)), self._had[node]
-        return "" if found in (None, had) else f"the delay is {found} s, not {had} s"
+        return "" if found in (None, had) else f"the delay is {found:d} s, not {had:d} s"

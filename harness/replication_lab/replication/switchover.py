@@ -89,7 +89,7 @@ def _refuse_unready(lab: Lab, name: str) -> None:
         raise WouldLose(f"{name} does not replicate: {why}", "a replica whose threads run", remedy or "./lab status")
     if state.delay_seconds:
         raise WouldLose(
-            f"{name} is delayed by {state.delay_seconds} s: no node would accept writes meanwhile",
+            f"{name} is delayed by {state.delay_seconds:d} s: no node would accept writes meanwhile",
             "a replica without a delay",
             f"./lab sql {name}",
         )
