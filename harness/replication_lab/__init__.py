@@ -9,16 +9,17 @@ A name is imported when it is first used, so that `import replication_lab` loads
 
 import ast
 from importlib import import_module
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any
 
 # The build reads it here.
 VERSION = "0.2.0"
 
-# The public names and their modules, which the stub beside this file has for type checkers and editors as well.
+# The public names and their modules, which the stub beside this file has for type checkers and editors as well. The
+# archive of clients beside the nodes has it, too.
 _MODULES = {
     name.name: str(found.module)
-    for found in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body
+    for found in ast.parse(get_data(__name__, "__init__.pyi") or b"").body
     if isinstance(found, ast.ImportFrom)
     for name in found.names
 }

@@ -187,7 +187,7 @@ def _code() -> bytes:
     root, packed = Path(__file__).parents[2], io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         folders = {Path(root.name)}
-        for path in (root / "__init__.py", *(path for room in ROOMS for path in (root / room).rglob("*.py"))):
+        for path in (*root.glob("__init__.py*"), *(path for room in ROOMS for path in (root / room).rglob("*.py"))):
             name = path.relative_to(root.parent)
             folders |= set(name.parents) - {Path(".")}
             archive.writestr(str(name), path.read_bytes())
