@@ -25,7 +25,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page
+from tests import drill_page, kept_anomalies
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_table import digits, known_value, quoted, table, with_interval
@@ -138,37 +138,6 @@ def figures(name: str, engine: str) -> str:
 
     head = ("case", "figure", "published", "predicted", "measured", "measured / predicted")
     return table(head, rows())
-
-
-# Of the anomalies that a checker of histories counts.
-ANOMALIES = {
-    "dirty_reads": "dirty reads",
-    "nonrepeatable_reads": "non-repeatable reads",
-    "fractured_reads": "fractured reads",
-    "lost_updates": "lost updates",
-    "write_skews": "write skews",
-    "stale_reads": "stale reads",
-}
-
-
-def anomalies(name: str) -> str:
-    """Return how many anomalies of each kind the transactions of each case had, and its commits a second."""
-    with TemporaryDirectory() as folder:
-        _, record = journal.read(str(golden.unpack(name, Path(folder))))
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        for case in experiment(name).cases:
-            taken = [each.figures for each in record.of(case.engine, case.name) if "transactions" in each.figures]
-            counts = [str(round(sum(each[kind] or 0 for each in taken))) for kind in ANOMALIES]
-            yield (
-                case.engine,
-                case.about,
-                str(round(sum(each["transactions"] or 0 for each in taken))),
-                *counts,
-                (of_a_figure(case.figures["throughput"]) if "throughput" in case.figures else "–"),
-            )
-
-    return table(("engine", "case", "transactions", *ANOMALIES.values(), "commits/s"), rows())
 
 
 def appliers(name: str, engine: str) -> str:
@@ -409,7 +378,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "drill": drill,
     "claims": claims,
     "figures": figures,
-    "anomalies": anomalies,
+    "anomalies": lambda name: kept_anomalies.anomalies(name),
     "appliers": appliers,
     "protocols": protocols,
     "answer": answer,

@@ -380,8 +380,7 @@ class Nodes(ChangesRoles):
 
 # --- the kinds that there are -----------------------------------------------------------------------------------------
 
-# By a topology's replication and its cluster manager, each as its Compose file says.
-KINDS: dict[tuple[str, str], type[Nodes]] = {}
+KINDS: dict[tuple[str, str], type[Nodes]] = {}  # by a topology's replication and manager
 Kind = TypeVar("Kind", bound=type[Nodes])
 
 

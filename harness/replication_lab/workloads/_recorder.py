@@ -11,7 +11,7 @@ MOST_OPS, READS = 4, 0.5
 
 
 @dataclass
-class Recorder:
+class HistoryRecorder:
     """Does the transactions of one client on the rows of a table, and keeps what each read and wrote.
 
     Rows with an odd id hold a list. `version` is the last one that this client made, and no other client makes it.
@@ -51,9 +51,9 @@ class Recorder:
         cursor.execute(f"UPDATE {self.table} SET {new} WHERE id = {key}")
 
 
-def recorder(table: str, rows: int, client: int, *, reads_only: bool) -> Recorder:
+def recorder(table: str, rows: int, client: int, *, reads_only: bool) -> HistoryRecorder:
     """Return that of a client, whose versions begin with its number."""
-    return Recorder(table, rows, client * 1_000_000, reads_only)
+    return HistoryRecorder(table, rows, client * 1_000_000, reads_only)
 
 
 def is_list(key: Key) -> bool:

@@ -172,7 +172,7 @@ def _decoded(answer: msgspec.Raw, what: Callable[..., Any]) -> Any:
     try:
         return msgspec.json.decode(answer, type=get_type_hints(what)["return"])
     except msgspec.DecodeError as error:
-        raise LabError(f"the clients' container answered what is no result: {error}", "the lab's own code") from error
+        raise LabError(f"the clients' container gave an answer that is not a result: {error}", "the lab's own code") from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
