@@ -60,7 +60,7 @@ class ApplierDelay(OnServers):
     def contrary(self, node: str, server: Server) -> str:
         found = Replica(server).status()
         if found is None or not found.applying:
-            return f"the applier did not run on {node}"
+            return f"the delay of {node} did not act: its applier was stopped"
         delay = found.delay_seconds
         return "" if delay == self._delay else f"the delay of {node} was {delay:d} s, not {self._delay:d} s"
 
