@@ -147,8 +147,7 @@ class DrillRun:
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
-        # Before anything observes the lab: a container may be started for the clients.
-        # Those behind an endpoint reach it from this process.
+        # A container for clients starts before anything observes the lab. Those behind an endpoint run in this process.
         clients, place = self._clients(), HERE if self._behind else self.lab.clients_place
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
@@ -245,8 +244,8 @@ class DrillRun:
             return self._behind.client
         if not self.lab.clients_are_beside:
             return lambda node: ApplicationClient(lambda: self._server(node))
-        nodes = {*self.what.clients, *self.what.watchers, *self.what.reads.values()}
-        return ClientsOf({node: self._server(node) for node in nodes})
+        what = self.what
+        return ClientsOf({node: self._server(node) for node in {*what.clients, *what.watchers, *what.reads.values()}})
 
     def _server(self, node: str) -> Server:
         through = self.what.through if node in self.what.clients else ""
