@@ -103,7 +103,7 @@ class QuietMeter:
 @pytest.fixture
 def ledger_lab(fake_world, monkeypatch):
     """Return a lab that drills can be run on."""
-    monkeypatch.setattr(drill_run, "NoiseMeter", lambda _labs: QuietMeter())
+    monkeypatch.setattr(drill_run, "NoiseMeter", lambda _labs, **_how: QuietMeter())
     monkeypatch.setattr(drill_run, "observing", lambda *_: nullcontext(Witnesses([])))
     return LedgerLab(fake_world(), SINGLE, "mariadb")
 

@@ -161,7 +161,7 @@ def test_the_settings_name_the_file_that_the_lab_was_started_with(tmp_path, monk
 
 def test_too_little_memory_is_said_with_the_number_that_fits(monkeypatch, refused):
     """Of the engine's own servers, from the source on."""
-    monkeypatch.setattr(host, "available_mib", lambda _files: 1000)
+    monkeypatch.setattr(host, "available_mib", lambda *_: 1000)
     found = catalogue.topology("fanout-x20")
 
     error = refused(memory.check, [(found, "mariadb", {})])

@@ -153,12 +153,16 @@ def test_what_clients_and_probes_return_comes_back_as_it_was(method, value):
     assert msgspec.json.decode(msgspec.json.encode(value), type=get_type_hints(method)["return"]) == value
 
 
-def test_clients_and_probes_need_no_package_that_is_not_there():
+def test_clients_and_probes_need_no_package_that_is_not_there(tmp_path):
     """The image has PyMySQL, msgspec and psutil; each of these modules is imported without the others."""
-    lacks = "; ".join(f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests"))
+    lacks = "; ".join(
+        f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests", "lazy_loader")
+    )
     modules = ("workloads.ledger", "workloads._colliding", "workloads._first_seen", "world.mysql.client")
     probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger", "world.packets.echo")
     imports = "; ".join(f"import replication_lab.{module}" for module in (*modules, *probes))
-    own = f"import sys; sys.path[:0] = {sys.path!r}; {lacks}; {imports}"
+    code = tmp_path / "code.zip"
+    code.write_bytes(beside_nodes._code())
+    own = f"import sys; sys.path[:0] = {[str(code), *sys.path]!r}; {lacks}; {imports}"
 
     subprocess.run([sys.executable, "-c", own], check=True)

@@ -49,14 +49,17 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 
 
 class NoiseMeter:
-    """Reads the machine twice a second from its making until `close`, for the noise since the last `restart`."""
+    """Reads the machine twice a second from its making until `close`, for the noise since the last `restart`.
 
-    def __init__(self, labs: Iterable[Lab]) -> None:
+    `clients_here` says that clients run in this process, wherever those of the labs usually do.
+    """
+
+    def __init__(self, labs: Iterable[Lab], clients_here: bool = False) -> None:
         self._done, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._sample, name="noise", daemon=True)
         self._worst: tuple[float, UsedSince] | None = None
         labs = tuple(labs)
-        self._unread, self._unreadable = "", _why_hidden(labs)
+        self._unread, self._unreadable = "", _why_hidden(labs, clients_here)
         if self._unreadable:
             return
         self._reader = Reader(labs)
@@ -132,10 +135,10 @@ class NoiseMeter:
             self._worst = excess, second
 
 
-def _why_hidden(labs: Iterable[Lab]) -> str:
+def _why_hidden(labs: Iterable[Lab], clients_here: bool = False) -> str:
     """Return why readings of the machine do not tell all that lengthens a commit; empty if they do."""
     elsewhere = machine.facts().elsewhere
-    if not elsewhere or all(lab.clients_are_beside for lab in labs):
+    if not elsewhere or not (clients_here or any(not lab.clients_are_beside for lab in labs)):
         return ""
     return f"{elsewhere}, and clients run on this machine: the way there takes part of each commit's time"
 

@@ -319,8 +319,7 @@ class Nodes(ChangesRoles):
 
     def prove_rows_arrive(self, source: Server, called: str) -> Proof:
         """Prove that every other node has the rows that were committed on this one, by the proofs before."""
-        count = f"SELECT COUNT(*) FROM {TABLE}"
-        written = source.value(count)
+        written = source.value(count := f"SELECT COUNT(*) FROM {TABLE}")
         self.wait_until_caught_up()
         found = self.of_each(lambda name: self.server(name).value(count))
         del found[source.name]

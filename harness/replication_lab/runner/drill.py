@@ -40,6 +40,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.place import HERE
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
@@ -146,8 +147,8 @@ class DrillRun:
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
-        # Before anything observes the lab: a container may be started for the clients.
-        clients, place = self._clients(), self.lab.clients_place
+        # A container for clients starts before anything observes the lab. Those behind an endpoint run in this process.
+        clients, place = self._clients(), HERE if self._behind else self.lab.clients_place
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
         with (
@@ -156,7 +157,7 @@ class DrillRun:
         ):
             with self.ledger.writing(clients, file.write, place) as self._began:
                 used = host.own_cpu_seconds()
-                with self._heard(witnesses), closing(NoiseMeter([self.lab])) as self._noise:
+                with self._heard(witnesses), closing(NoiseMeter([self.lab], clients_here=place is HERE)) as self._noise:
                     with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
                         clock.pause(self.asked.wait_before)
                         self.seen["conditions"] = self.asked.conditions(self.nodes.names)
@@ -243,8 +244,8 @@ class DrillRun:
             return self._behind.client
         if not self.lab.clients_are_beside:
             return lambda node: ApplicationClient(lambda: self._server(node))
-        nodes = {*self.what.clients, *self.what.watchers, *self.what.reads.values()}
-        return ClientsOf({node: self._server(node) for node in nodes})
+        what = self.what
+        return ClientsOf({node: self._server(node) for node in {*what.clients, *what.watchers, *what.reads.values()}})
 
     def _server(self, node: str) -> Server:
         through = self.what.through if node in self.what.clients else ""

@@ -172,7 +172,9 @@ def _decoded(answer: msgspec.Raw, what: Callable[..., Any]) -> Any:
     try:
         return msgspec.json.decode(answer, type=get_type_hints(what)["return"])
     except msgspec.DecodeError as error:
-        raise LabError(f"the clients' container gave an answer that is not a result: {error}", "the lab's own code") from error
+        raise LabError(
+            f"the clients' container gave an answer that cannot be read: {error}", "the lab's own code"
+        ) from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -187,7 +189,9 @@ def _code() -> bytes:
     root, packed = Path(__file__).parents[2], io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         folders = {Path(root.name)}
-        for path in (*root.glob("__init__.py*"), *(path for room in ROOMS for path in (root / room).rglob("*.py"))):
+        # The package's own one needs what loads the public names when they are used.
+        archive.writestr(f"{root.name}/__init__.py", b"")
+        for path in (path for room in ROOMS for path in (root / room).rglob("*.py")):
             name = path.relative_to(root.parent)
             folders |= set(name.parents) - {Path(".")}
             archive.writestr(str(name), path.read_bytes())
