@@ -40,6 +40,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.place import HERE
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
@@ -147,7 +148,8 @@ class DrillRun:
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
         # Before anything observes the lab: a container may be started for the clients.
-        clients, place = self._clients(), self.lab.clients_place
+        # Those of an endpoint run here: they tell which server each connection has reached.
+        clients, place = self._clients(), HERE if self._behind else self.lab.clients_place
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
         with (
