@@ -21,6 +21,7 @@ from replication_lab.runner.rounds import World
 from replication_lab.witnesses.witness import Witnesses
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
+from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
@@ -84,6 +85,9 @@ class LikeNode(LikeService, Protocol):
     def dialect(self) -> Dialect: ...
     def server(self) -> LikeServer: ...
     def answers(self) -> bool: ...
+    def run_sql(
+        self, command: Sequence[str], password: str, sql: str, place_of: Callable[[int | None], str], /
+    ) -> Failure | None: ...
 
 
 class LikeLink(Protocol):
@@ -132,6 +136,7 @@ class LikeContainers(Protocol):
 class LikeLab(Protocol):
     @property
     def name(self) -> str: ...
+    def administrator(self, node: str, /) -> tuple[str, str]: ...
     @property
     def topology(self) -> Topology: ...
     @property
