@@ -69,10 +69,8 @@ def run_lines(lab: Lab, node: str, lines: Sequence[SqlLine]) -> None:
     failed = lab.node(node).run_sql([*client, f"-u{user}", lab.database(node)], password, sql, place_of)
     if failed is None:
         return
-    what, before = (
-        place_of(failed.line),
-        "the statements before it took effect, except those of an unfinished transaction",
-    )
+    what = place_of(failed.line)
+    before = "the statements before it took effect, except those of an unfinished transaction"
     # The client's own errors have no number, and were sent nowhere.
     if failed.code == 0 or (failed.code is not None and is_definite(failed.code)):
         raise LabError(
