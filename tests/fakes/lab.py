@@ -2,7 +2,7 @@
 
 import queue
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -131,7 +131,9 @@ class FakeNode:
             return self.lab.own_command(environment or {})
         return self.lab.programs.run(self.name, command)
 
-    def run_sql(self, _command: object, _password: str, sql: str, _place_of: object) -> Failure | None:
+    def run_sql(
+        self, _command: Sequence[str], _password: str, sql: str, _place_of: Callable[[int | None], str]
+    ) -> Failure | None:
         """Run each line's statements in a session; the model knows no statement of several lines."""
         with self.server().session() as session:
             for number, line in enumerate(sql.splitlines(), 1):

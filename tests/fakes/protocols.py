@@ -19,9 +19,9 @@ from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner.rounds import World
 from replication_lab.witnesses.witness import Witnesses
-from replication_lab.world.docker import sql_client
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
+from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
@@ -88,7 +88,7 @@ class LikeNode(LikeService, Protocol):
     def answers(self) -> bool: ...
     def run_sql(
         self, command: Sequence[str], password: str, sql: str, place_of: Callable[[int | None], str], /
-    ) -> sql_client.Failure | None: ...
+    ) -> Failure | None: ...
 
 
 class LikeLink(Protocol):
@@ -137,6 +137,7 @@ class LikeContainers(Protocol):
 class LikeLab(Protocol):
     @property
     def name(self) -> str: ...
+    def administrator(self, node: str, /) -> tuple[str, str]: ...
     @property
     def topology(self) -> Topology: ...
     @property

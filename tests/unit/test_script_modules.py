@@ -43,7 +43,7 @@ def test_modules_and_options_reach_the_load():
 @pytest.mark.parametrize(
     ("workload", "name", "said"),
     [
-        ("oltp_read_write", "scale", "--script-option with the load oltp_read_write, which is no script of yours"),
+        ("oltp_read_write", "scale", "--script-option with the load oltp_read_write, which is not your own script"),
         (GivenFile("a.sql", "SELECT 1;"), "scale", "--script-option with the load a.sql"),
         *(
             (GivenFile("a.lua", "function event() end"), name, f"--script-option {name} is none of the script's own")

@@ -8,7 +8,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.mysql_errors import is_definite
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.dump import DumpLine, lines_of, refuse_for_one_copy
+from replication_lab.model.question.dump import SqlLine, lines_of, refuse_for_one_copy
 from replication_lab.model.question.sql_text import Statement, typed_statements
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
@@ -19,7 +19,7 @@ from replication_lab.world.mysql.server import ANSWER_SECONDS
 SHOWN = 60
 
 
-def lines_for(file: GivenFile, topology: Topology) -> list[DumpLine]:
+def lines_for(file: GivenFile, topology: Topology) -> list[SqlLine]:
     """Return the lines of a file. Raise LabError if there is none, or if one would change only a single copy."""
     if not file.name.endswith(".sql"):
         raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab sql --help")
@@ -55,7 +55,7 @@ def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
         run_lines(lab, node, lines)
 
 
-def run_lines(lab: Lab, node: str, lines: Sequence[DumpLine]) -> None:
+def run_lines(lab: Lab, node: str, lines: Sequence[SqlLine]) -> None:
     """Run lines of SQL by the client of a node's own server; LabError with the place of a statement that failed."""
     user, password = lab.administrator(node)
     client = replication.of(lab).client(node, terminal=False)
@@ -69,16 +69,17 @@ def run_lines(lab: Lab, node: str, lines: Sequence[DumpLine]) -> None:
     failed = lab.node(node).run_sql([*client, f"-u{user}", lab.database(node)], password, sql, place_of)
     if failed is None:
         return
-    what, before = place_of(failed.line), "except those of an unfinished transaction"
+    what = place_of(failed.line)
+    before = "the statements before it took effect, except those of an unfinished transaction"
     # The client's own errors have no number, and were sent nowhere.
     if failed.code == 0 or (failed.code is not None and is_definite(failed.code)):
         raise LabError(
-            f"{what} on {node} failed: {failed.said}; the statements before it took effect, {before}",
+            f"{what} on {node} failed: {failed.said}; {before}",
             "a successful statement",
             "correct the file, and leave out what was run",
         )
     raise OutcomeUnknown(
-        f"{what} was sent to {node}, and its outcome is unknown: {failed.said}; the statements before it took effect, {before}",
+        f"{what} was sent to {node}, and its outcome is unknown: {failed.said}; {before}",
         "an answer",
         f"look for its effect before you run it again: ./lab sql {node}; ./lab status",
     )

@@ -35,14 +35,14 @@ FIRST_WORD = re.compile(
 
 
 @dataclass(frozen=True)
-class DumpLine:
+class SqlLine:
     """A line, and the place where a file has it, such as "shop.sql line 3"."""
 
     place: str
     text: str
 
 
-def lines_of(file: GivenFile) -> list[DumpLine]:
+def lines_of(file: GivenFile) -> list[SqlLine]:
     """Return the lines of a file for a client, with those of the files that it reads in place of `source FILE`.
 
     Raise LabError for a file without a statement, one that begins with none, and one that names a missing file.
@@ -91,13 +91,13 @@ def _place(file: GivenFile, position: int) -> str:
     return f"{file.name} line {file.text.count(chr(10), 0, position) + 1}"
 
 
-def _lines(file: GivenFile, name: str, text: str, depth: int) -> Iterator[DumpLine]:
+def _lines(file: GivenFile, name: str, text: str, depth: int) -> Iterator[SqlLine]:
     # Not splitlines: a string may hold other characters that separate lines.
     for number, line in enumerate(text.replace("\r\n", "\n").removesuffix("\n").split("\n"), 1):
         place = f"{name} line {number}"
         named = SOURCE.fullmatch(line)
         if not named:
-            yield DumpLine(place, SANDBOX.sub("", line))
+            yield SqlLine(place, SANDBOX.sub("", line))
             continue
         path = beside(name, named["path"])
         part = next((each for each in file.beside if each.name == path and depth < DEEPEST), None)

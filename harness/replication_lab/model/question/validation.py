@@ -299,7 +299,7 @@ def _refuse_bad_script_options(question: "Question") -> None:
     """Raise LabError for options without a script, and for those that the lab sets itself."""
     if question.script_options and not question.load_name.endswith(".lua"):
         raise LabError(
-            f"--script-option with the load {question.load_name}, which is not a script of yours",
+            f"--script-option with the load {question.load_name}, which is not your own script",
             "--workload FILE.lua",
             "leave out --script-option",
         )
