@@ -378,7 +378,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "drill": drill,
     "claims": claims,
     "figures": figures,
-    "anomalies": lambda name: kept_anomalies.anomalies(name),
+    "anomalies": kept_anomalies.anomalies,
     "appliers": appliers,
     "protocols": protocols,
     "answer": answer,
