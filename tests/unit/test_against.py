@@ -17,8 +17,6 @@ from tests.records import golden
 
 CASE = "none"
 OTHER = "mariadb-10.11"
-# It was measured on no quiet machine yet (docs/replica_count.md).
-UNRECORDED = ("replica_count",)
 CLAIM = f"against:{OTHER}:{CASE}"
 
 
@@ -102,12 +100,7 @@ def test_cases_are_compared_by_the_figures_that_they_have(ran):
     assert CLAIM in compared and not [name for name in compared if "seen" in name]
 
 
-def test_only_experiments_without_a_kept_record_are_left_out():
-    """One that gets a record is tested."""
-    assert [name for name in UNRECORDED if (golden.HERE / name).exists()] == []
-
-
-@pytest.mark.parametrize("name", [name for name in experiments.names() if name not in UNRECORDED])
+@pytest.mark.parametrize("name", experiments.names())
 def test_every_case_has_the_figures_by_which_it_is_compared(name, tmp_path):
     """In the kept record of each experiment; a figure that a case lacks would leave each comparison unknown."""
     known, engines = experiments.load(name), running.digest_of(str(golden.unpack(name, tmp_path))).engines

@@ -10,6 +10,7 @@ from replication_lab.world.docker.lab import Lab
 
 TOPOLOGY = "single"
 CLIENTS = (1, 4, 16, 64)
+ENGINES = ("mariadb", "mysql-5.5", "mysql-5.6", "mysql-8.0")
 # A flush takes one turn, 8.3 ms: long compared with what a server computes for a commit.
 ON_A_DISK = LabSpec(TOPOLOGY, storage=(("server", Storage(level="single", disk="sata-7200")),))
 # A commit is on the disk, in the binary log and in InnoDB, before it is answered.
@@ -29,7 +30,8 @@ def prepare(lab: Lab) -> None:
 
 experiment(
     topology=TOPOLOGY,
-    engines=("mariadb", "mysql-5.5", "mysql-5.6", "mysql-8.0"),
+    engines=ENGINES,
+    default_engines=ENGINES,
     cases=[
         Case(f"clients-{n}", f"{n} client{'s' if n > 1 else ''}", {"clients": str(n), **DURABLE}, lab=ON_A_DISK)
         for n in CLIENTS
