@@ -16,7 +16,7 @@ COMMANDS = {
     f"live semisync --lab {LONG} --no-open": OF_A_LAB,
     f"ask {LONG} --vary clients=1,2": OF_A_FILE,
     f"ask single --vary clients=1,2 --save {LONG}": OF_A_FILE,
-    f"ask single --vary clients=1,2 --workload {LONG}.sql": ("has 304 bytes", "expected: the name of a file"),
+    f"ask single --vary clients=1,2 --workload {LONG}.sql": ("cannot be read: File name too long",),
     f"drill {LONG}": OF_A_FILE,
     f"drill async --fault {LONG}": UNKNOWN,
     f"run {LONG}": UNKNOWN,
