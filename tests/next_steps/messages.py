@@ -77,13 +77,18 @@ def _step(call: ast.Call) -> ast.expr | None:
 
 @cache
 def _errors() -> frozenset[str]:
-    from replication_lab.model.core.errors import LabError
-
-    every, found = {LabError}, [LabError]
-    while found:
-        found = [each for one in found for each in one.__subclasses__()]
-        every |= set(found)
-    return frozenset(each.__name__ for each in every)
+    """Return the names of LabError and of its subclasses, whether or not their modules are imported."""
+    bases = {
+        node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        for module in modules()
+        for node in ast.walk(ast.parse((PACKAGE / module).read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    found = more = {"LabError"}
+    while more:
+        more = {name for name, each in bases.items() if each & found} - found
+        found |= more
+    return frozenset(found)
 
 
 def modules() -> list[str]:
