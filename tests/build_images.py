@@ -6,12 +6,14 @@ from replication_lab.world.docker import engine
 # The engines of tests that are not marked long, and topologies that need more images than a server's.
 ENGINES = ("mariadb", "mysql-5.5", "mysql-8.0")
 TOPOLOGIES = ("galera", "raid", "drbd-ha")
+# Of an endpoint, and of clients beside the nodes.
+FURTHER = ("haproxy", "clients")
 
 
 def main() -> None:
     """Build them; stop the Docker engine again if it did not run before."""
     ran = engine.is_running()
-    stock.build(stock.needed(ENGINES, TOPOLOGIES), "")
+    stock.build([*stock.needed(ENGINES, TOPOLOGIES), *FURTHER], "")
     if not ran:
         engine.stop()
 
