@@ -308,7 +308,7 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
         whole.node(serving.node).unpause()
 
     assert refused.returncode == 3 and f"{serving.node} is frozen" in refused.stderr
-    assert f"./lab start {serving.node}" in refused.stderr
+    assert f"./lab start --lab {whole.name} {serving.node}" in refused.stderr
     assert not peer.status().primary
 
 
