@@ -31,10 +31,6 @@ FILES = {
     "waiting": "docker-compose.yml",
     "cluster": "compose.yaml",
     "group": "compose.yaml",
-    "laravel": "docker-compose.yml",
-    "symfony": "compose.yaml",
-    "nextcloud": "docker-compose.yml",
-    "keycloak": "compose.yaml",
     "wordpress": "docker-compose.yml",
 }
 PROBE = "curl -fsS http://localhost:8080/health"

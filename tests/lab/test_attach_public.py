@@ -8,10 +8,6 @@ from tests.lab import attaching
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 # The links and the drills of each.
 PROJECTS = {
-    "laravel": (["laravel.test:mysql"], ["cut-link", "kill"]),
-    "symfony": (["php:database"], ["cut-link"]),
-    "nextcloud": (["app:db"], ["cut-link", "kill"]),
-    "keycloak": (["keycloak:mysql"], ["cut-link"]),
     "wordpress": (["wordpress:db-master", "db-slave:db-master"], ["cut-link", "cut-replication"]),
 }
 
