@@ -1,5 +1,7 @@
 """Are dumps of many tools handed to a server's client as they are, and is one refused that a lab cannot take?"""
 
+import shutil
+
 import pytest
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
@@ -46,6 +48,17 @@ def test_files_that_a_dump_reads_are_beside_it():
     assert places["more/load_more.sql line 1"] == "INSERT INTO item VALUES (3,'c');"
     assert places["last.sql line 1"] == "INSERT INTO item VALUES (4,'d');"
     assert not any(text.startswith("source") for text in places.values())
+
+
+@pytest.mark.parametrize("name", ["shop.item.00002.sql.zst", "shop.item.00000.dat", "notes"])
+def test_a_folder_of_mydumper_with_a_file_that_would_be_left_out_is_refused(name, tmp_path, refused):
+    """Rows could be in it."""
+    folder = shutil.copytree(DUMPS / "mydumper", tmp_path / "mydumper")
+    (folder / name).write_bytes(b"rows")
+
+    error = refused(given_texts.read, folder)
+
+    assert f"has {name}, which would not be read" in error.found and "unpack the files" in str(error)
 
 
 def test_a_folder_of_mydumper_is_read_in_the_order_in_which_its_files_are_needed():

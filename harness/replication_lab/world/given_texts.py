@@ -23,6 +23,8 @@ NAMED = {
 
 # DATABASE-schema-create.sql, DATABASE.TABLE-schema.sql, DATABASE.TABLE.00000.sql, DATABASE-schema-post.sql and others.
 MYDUMPED = re.compile(r"([^.]+?)(?:-schema-(?:create|post|triggers)|\..+)\.sql(?:\.gz)?$")
+# What mydumper writes besides SQL, which holds no row.
+NO_ROWS = re.compile(r"metadata.*|.*-metadata|.*-checksum")
 KINDS = ("-schema-create", "-schema", "-schema-sequence", "", "-schema-view", "-schema-triggers", "-schema-post")
 
 
@@ -49,6 +51,7 @@ def read_for_a_record(path: Path) -> GivenFile:
 def _with_others(path: Path, most: int) -> GivenFile:
     # os.path's answer for a name that is too long is no error.
     if os.path.isdir(path) and (parts := [part for part in path.iterdir() if MYDUMPED.match(part.name)]):
+        _refuse_unread(path, parts)
         return _of_mydumper(path.name, [_text(part, LARGEST + 1) for part in parts])
     file = _text(path, most)
     others: dict[str, GivenFile] = {}
@@ -60,6 +63,18 @@ def _with_others(path: Path, most: int) -> GivenFile:
                 others[other.name] = other
                 todo.append(other)
     return GivenFile(file.name, file.text, tuple(others.values()))
+
+
+def _refuse_unread(folder: Path, read: Iterable[Path]) -> None:
+    """Raise LabError for files of a folder that would be left out: rows could be in them."""
+    names = {part.name for part in folder.iterdir()} - {part.name for part in read}
+    if left := sorted(name for name in names if not NO_ROWS.fullmatch(name)):
+        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        raise LabError(
+            f"{folder} has {left[0]}{others}, which would not be read",
+            "a folder of mydumper with .sql and .sql.gz files only",
+            "mydumper without --load-data and --csv, and with --compress=GZIP; or unpack the files",
+        )
 
 
 def _of_mydumper(name: str, parts: Iterable[GivenFile]) -> GivenFile:
