@@ -76,11 +76,10 @@ class ApplierDelay(OnServers):
         if had is not None and self._delay_of(self.server(node)) not in (None, had):
             self._set(node, had)
 
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._did_wait(node) for node in self.nodes if node in self._waited), *super().verify_recovered()]
-
-    def _did_wait(self, node: str) -> Proof:
+    def had_effect(self, node: str) -> Proof | None:
         """Prove that the applier had something to wait for: a delay without transactions shows nothing."""
+        if node not in self._waited:
+            return None
         found = "a transaction that waited" if self._waited[node] else "none"
         return Proof(
             f"{node} has waited for its delay", found, self._waited[node], expected="a transaction that waited"
