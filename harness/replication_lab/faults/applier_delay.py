@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from replication_lab.faults._servers import REPLICAS, OnServers
-from replication_lab.faults._threads import refuse_to_lose_relay_log
 from replication_lab.faults.fault import fault
+from replication_lab.faults.thread_stop import refuse_to_lose_relay_log
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Setting
