@@ -289,7 +289,7 @@ class DrillRun:
         if "unrecovered" not in self.seen:
             proofs += each.verify_recovered()
         times = (broke, held, healed, whole, self._time())
-        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, refused))
+        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, refused, each.refusals))
         unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
 

@@ -1,7 +1,7 @@
 """Drills by name, run one after another on labs of their own, recorded, and judged from the record."""
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill import drill, drill_result, history
-from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill import UPGRADE, Drill
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
@@ -119,6 +119,8 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
+    for engine in _other_engines([asked]):
+        fitting_servers.check(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
@@ -143,13 +145,11 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
-    """Return the drill of that name, or all drills of a topology, with this duration if it is given."""
+    """Return the drill of that name, or all of a topology that start with any engine, with this duration if given."""
     refuse_no_time(seconds)
     catalogue.topology(topology)
-    return [
-        load(topology, name).with_duration(seconds)
-        for name in ([fault] if fault else catalogue.drills(topology) or [""])
-    ]
+    found = [load(topology, name) for name in ([fault] if fault else catalogue.drills(topology) or [""])]
+    return [each.with_duration(seconds) for each in found if fault or not each.engine]
 
 
 def at_endpoint(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
@@ -184,8 +184,16 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
             f"./lab drill {topology} --fault NAME",
         )
     docker_engine.ensure()
-    servers.make_ready(found, engine)
+    for text in dict.fromkeys([engine, *_other_engines(drills)]):
+        servers.make_ready(found, text)
     packet_ability.refuse_unable(toxics(drills), [found])
+
+
+def _other_engines(drills: Iterable[Drill]) -> Iterator[str]:
+    """Yield the engines that drills name themselves: that with which a lab starts, and those of upgrades."""
+    for each in drills:
+        upgrades = (str(spec.settings["to"]) for spec in each.fault_specs if spec.fault == UPGRADE)
+        yield from filter(None, (each.engine, *upgrades))
 
 
 def toxics(drills: Iterable[Drill]) -> list[tuple[str, Toxic]]:
@@ -238,9 +246,19 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
 
 
 def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabRequest:
-    """Return the request of a lab on which these drills can be done."""
+    """Return the request of a lab on which these drills can be done; drills that name an engine start with that one."""
+    drills = list(drills)
+    engines = {each.engine for each in drills} or {""}
+    if len(engines) > 1:
+        raise LabError(
+            f"{', '.join(each.name for each in drills)} start with different engines", "one of them", "./lab drill"
+        )
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    return LabRequest(catalogue.topology(topology), engine, f"drill-{topology}", keep=False, clocks_move=clocks_move)
+    return LabRequest(
+        *(catalogue.topology(topology), engines.pop() or engine, f"drill-{topology}"),
+        keep=False,
+        clocks_move=clocks_move,
+    )
 
 
 class Labs:
@@ -292,7 +310,7 @@ class Labs:
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_roles:
+        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_lab:
             self.renew()
         return evidence
 

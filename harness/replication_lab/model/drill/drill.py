@@ -18,6 +18,8 @@ from replication_lab.model.lab.topology import Topology
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
 DRAWN_SECONDS = 0.5
+# The fault that leaves another server on a node.
+UPGRADE = "upgrade"
 # The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
@@ -142,7 +144,7 @@ class Drill(_Strict, frozen=True):
     `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
     drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
     connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
-    ENDPOINT is the only key of `clients`.
+    ENDPOINT is the only key of `clients`. `engine` is the one with which its lab starts, in place of the run's.
     """
 
     name: str
@@ -166,11 +168,17 @@ class Drill(_Strict, frozen=True):
     through: str = ""
     endpoint: str = ""
     endpoint_settings: dict[str, int | str] = {}
+    engine: str = ""
 
     @property
     def changes_roles(self) -> bool:
         """Whether the drill leaves another source, or a node that restarted its transaction numbers."""
         return any(step.failover for step in self.steps)
+
+    @property
+    def changes_lab(self) -> bool:
+        """Whether the drill leaves a lab that is no longer as it was started."""
+        return self.changes_roles or any(spec.fault == UPGRADE for spec in self.fault_specs)
 
     @property
     def fault_specs(self) -> Iterator[FaultSpec]:
