@@ -11,13 +11,24 @@
 # LAB_BASELINE      file of `lab report --format baseline`, or folder of such files, to compare the run with
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
+# LAB_EXIT_CODES    old: end with the codes of 0.2, in which 2 and 3 mean the reverse; for one release
 set -eu
+codes=${LAB_EXIT_CODES:-}
+unset LAB_EXIT_CODES
+
+end() {
+  case $codes$1 in
+    old2) exit 3 ;;
+    old3) exit 2 ;;
+    *) exit "$1" ;;
+  esac
+}
 lab=${LAB:-$(dirname "$0")/../../lab}
 report="lab-report"
 
 if [ $# = 0 ]; then
   printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --fault cut-link\n' "$0" >&2
-  exit 3
+  end 2
 fi
 
 # An archive that is current is kept, an old one is replaced.
@@ -48,7 +59,7 @@ mkdir "$report"
 if [ -z "$after" ] || [ "$after" = "$before" ]; then
   echo "**No run was recorded**: exit code $code" | tee "$report/verdicts.md"
   # A command that recorded nothing, such as --help, has no verdict to be green for, and none that is unknown.
-  code=3
+  code=2
 else
   folder=$(dirname "$after")
   cp "$folder"/* "$report/"
@@ -56,17 +67,17 @@ else
   if [ -n "${LAB_BASELINE:-}" ]; then
     compared=0
     "$lab" compare "$LAB_BASELINE" "$folder" --margin "${LAB_MARGIN:-10%}" --format markdown >>"$report/verdicts.md" || compared=$?
-    # 3 and 1 are worse than 2, which is worse than 0.
+    # A failure is worse than a finding, which is worse than something that is not known.
     case $code$compared in
-      *3*) code=3 ;;
-      *1*) code=1 ;;
       *2*) code=2 ;;
+      *1*) code=1 ;;
+      *3*) code=3 ;;
     esac
   fi
   cat "$report/verdicts.md"
 fi
-if [ "$code" = 2 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
+if [ "$code" = 3 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
   echo "a verdict is UNKNOWN; LAB_UNKNOWN=pass lets it pass" >&2
   exit 0
 fi
-exit "$code"
+end "$code"

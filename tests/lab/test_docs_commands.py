@@ -32,7 +32,7 @@ BLOCKS = [
 # A drill starts a lab of its own; its option names an attached project.
 OWN_LAB = "drill"
 # An answer for want of rounds is one.
-MEASURES, ANSWERED = ("ask",), (0, 2)
+MEASURES, ANSWERED = ("ask",), (0, 3)
 
 
 def own(line: str, name: str) -> str:

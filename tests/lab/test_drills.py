@@ -117,7 +117,7 @@ def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     monkeypatch.setattr(Node, "pause", lambda *_: None)
     result = drilled("single", "pause")
 
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "server is frozen: expected no answer" in result.judgements[0].reason
 
 
@@ -140,7 +140,7 @@ def once_written(lab, act):
 def doubts_of(result):
     """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     return "; ".join(result.doubts)
 
 

@@ -47,6 +47,6 @@ def test_a_command_that_is_ended_leaves_nothing(start_command, name, words, numb
         return
     # A drill may have been judged just before the signal came.
     if not (status == 0 and words in RECORDED and "(exit code 0)" in said):
-        assert status == (2 if words in RECORDED and "record" in said else 128 + number), said
+        assert status == (3 if words in RECORDED and "record" in said else 128 + number), said
     assert {lab: things_of(lab) for lab in made} == {lab: [] for lab in made}
     assert [path.name for lab in made for path in lab_files.FOLDER.glob(f"{lab}.*")] == []

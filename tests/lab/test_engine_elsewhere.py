@@ -101,7 +101,7 @@ def test_clients_of_this_machine_are_in_doubt_there(there):
         *("--clients-from", "host"),
     )
 
-    assert asked.returncode == 2, asked.stdout + asked.stderr
+    assert asked.returncode == 3, asked.stdout + asked.stderr
     assert "clients run on this machine: the way there takes part of each commit's time" in " ".join(
         asked.stdout.split()
     )
@@ -130,7 +130,7 @@ def test_an_ssh_that_does_not_lead_there_is_one_error(command):
     """With the command that shows why."""
     found = command("status", DOCKER_HOST="ssh://nobody@127.0.0.1:9")
 
-    assert found.returncode == 3
+    assert found.returncode == 2
     assert "the Docker engine at ssh://nobody@127.0.0.1:9 does not answer" in found.stderr
     assert "ssh -l nobody -p 9" in found.stderr
 

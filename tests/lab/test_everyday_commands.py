@@ -77,9 +77,9 @@ def test_two_nodes_are_killed_and_started_together(lab):
     assert [state_of(node)[0] for node in ("source", "replica")] == ["exited", "exited"]
 
     refused = lab("pause", "source")
-    assert refused.returncode == 3 and f"next: ./lab start source --lab {NAME}" in refused.stderr
+    assert refused.returncode == 2 and f"next: ./lab start source --lab {NAME}" in refused.stderr
     again = lab("up", "async")
-    assert again.returncode == 3 and "are not running" in again.stderr and "next: ./lab start " in again.stderr
+    assert again.returncode == 2 and "are not running" in again.stderr and "next: ./lab start " in again.stderr
 
     assert lab("start", "source", "replica").returncode == 0
     assert answers(lab, "source") and answers(lab, "replica")
@@ -91,7 +91,7 @@ def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
     assert "ready for connections" in lab("logs", "source").stdout
     assert lab("logs", "source", "--lines", "1").stdout.count("\n") == 1
     assert json.loads(lab("logs", "toxiproxy", "--json").stdout)["lines"]
-    assert lab("logs", "no-such-node").returncode == 3
+    assert lab("logs", "no-such-node").returncode == 2
 
 
 def test_a_followed_log_is_shown_as_it_comes_without_what_a_terminal_obeys(lab, start_command):
@@ -114,7 +114,7 @@ def test_a_command_runs_in_a_node_and_its_exit_status_is_kept(lab):
 
     assert said == {"node": "source", "output": "one\ntwo\n"}
     failed = lab("exec", "--json", "source", "ls", "/no-such-folder")
-    assert failed.returncode == 3 and "ended with" in failed.stderr
+    assert failed.returncode == 2 and "ended with" in failed.stderr
 
 
 def test_a_client_connects_by_what_env_prints(lab):

@@ -273,7 +273,7 @@ def test_a_mistake_is_one_error_before_anything_starts(lab, files, typed, found,
     status, out, err = lab("ask", *shlex.split(typed))
     lines = err.strip().splitlines()
 
-    assert (status, out) == (3, "")
+    assert (status, out) == (2, "")
     assert lines[0].startswith("error: ") and found in lines[0]
     assert [line.partition(": ")[0] for line in lines[1:]] in (["expected"], ["expected", "next"]), err
     assert way_on in "\n".join(lines[1:])

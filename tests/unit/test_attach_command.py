@@ -156,7 +156,7 @@ def test_at_a_terminal_it_is_asked(attach, monkeypatch, answer, attached):
 
 def test_a_link_over_which_nothing_flows_is_not_green(attach):
     """Attached, and unknown."""
-    assert attach("--yes", proofs=(SEEN, UNSEEN)).exit_code == 2
+    assert attach("--yes", proofs=(SEEN, UNSEEN)).exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_name_of_no_lab_is_refused_before_anything_is_removed(lab, things):
     """A typo must not end in the removal of the others."""
     status, _, said = lab("clean", "lab-a", "lab-x")
 
-    assert status == 3 and "unknown lab of this checkout 'lab-x'" in said
+    assert status == 2 and "unknown lab of this checkout 'lab-x'" in said
     assert removed(things) == []
 
 
@@ -75,7 +75,7 @@ def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeyp
     monkeypatch.setattr(installing, "confirmed", lambda: answer)
     status, _, said = lab("clean", "lab-a", *options)
 
-    assert removed(things) == gone and status == (0 if gone else 3)
+    assert removed(things) == gone and status == (0 if gone else 2)
     assert options or "would be removed:\n  lab-a" in said
 
 

@@ -93,7 +93,7 @@ def test_drills_that_crash_are_reported_and_the_error_is_raised(drilling, runs):
         run(lambda: 1 / 0)
     summary = running.judge("latest")
 
-    assert (summary.exit_code, summary.verdict) == (3, "CRASHED")
+    assert (summary.exit_code, summary.verdict) == (2, "CRASHED")
     assert summary.crashed == "ZeroDivisionError: division by zero"
     assert names_in((runs / "latest").resolve()) == FILES and [lab.gone for lab in labs] == [True]
     assert junit_of(summary).errors == 2, "the drill that was not done, and the crash"
@@ -106,7 +106,7 @@ def test_the_lab_of_a_drill_that_failed_is_left_up_where_asked_for(drilling):
 
     assert [(lab.gone, lab.stays) for lab in labs] == [(False, True)]
     assert summary.drills[1].doubts == ["it was not run: --keep left drill-galera-1 up"]
-    assert (summary.exit_code, summary.ended) == (2, "kept")
+    assert (summary.exit_code, summary.ended) == (3, "kept")
 
 
 def test_the_lab_of_a_crash_is_left_up_where_asked_for(drilling):
@@ -179,7 +179,7 @@ def test_a_killed_run_is_never_green(drilling):
     summary = running.judge(folder)
 
     assert {row.verdict for row in summary.judged} == {Verdict.HOLDS}
-    assert (summary.exit_code, summary.ended) == (2, None)
+    assert (summary.exit_code, summary.ended) == (3, None)
     assert junit_of(summary).errors == 1
     assert "the run was killed" in text(summary)
 

@@ -53,4 +53,4 @@ def test_a_command_that_is_used_wrongly_says_what_to_type(lab, words, step):
     """Before it asks the Docker engine."""
     status, _, said = lab(*words)
 
-    assert status == 3 and said.endswith(f"next: {step}\n"), said
+    assert status == 2 and said.endswith(f"next: {step}\n"), said

@@ -70,7 +70,7 @@ def test_a_node_is_broken_and_brought_back(machine, verb, back, state, said):
 
 
 @pytest.mark.parametrize(("verb", "method"), [("pause", "pause"), ("stop", "stop")])
-def test_a_verb_that_did_not_act_ends_with_status_3(machine, monkeypatch, verb, method):
+def test_a_verb_that_did_not_act_is_unknown(machine, monkeypatch, verb, method):
     """Sabotage: the engine says yes, and does nothing or something else."""
     monkeypatch.setattr(machine, method, machine.kill if verb == "stop" else lambda _node: None)
     status, out = typed(verb, "server")

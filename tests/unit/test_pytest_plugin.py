@@ -156,7 +156,7 @@ def test_an_unknown_answer_never_passes(policy, end, read):
 def test_a_claim_of_a_noisy_run_is_unknown(judged, tmp_path):
     """The summary's verdict decides, whatever was measured."""
     rows = [_with(row, verdict="UNKNOWN", reason="a noisy machine") for row in judged.summary.claims]
-    noisy = Judged(tmp_path, _with(judged.summary, claims=rows, exit_code=2), "fail")
+    noisy = Judged(tmp_path, _with(judged.summary, claims=rows, exit_code=3), "fail")
 
     for answer in (noisy.holds("faster"), noisy.refuted("faster"), noisy.as_expected):
         with pytest.raises(pytest.fail.Exception, match="a noisy machine"):
@@ -304,7 +304,7 @@ def drilled(tmp_path):
 
     def make(figures, doubts=()):
         row = SimpleNamespace(name="cut-link", figures=figures, doubts=list(doubts))
-        summary = SimpleNamespace(drills=[row], topology="async", judged=[], verdict="UNKNOWN", exit_code=2)
+        summary = SimpleNamespace(drills=[row], topology="async", judged=[], verdict="UNKNOWN", exit_code=3)
         return Drilled(tmp_path / "runs", summary, "fail")
 
     return make

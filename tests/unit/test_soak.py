@@ -314,7 +314,7 @@ def test_a_file_that_is_no_schedule_is_refused(lab, tmp_path, content, said):
     (tmp_path / "mine.yaml").write_text(content)
     status, _, told = lab("soak", "--schedule", str(tmp_path / "mine.yaml"))
 
-    assert status == 3 and "mine.yaml" in told and said in told
+    assert status == 2 and "mine.yaml" in told and said in told
 
 
 def test_a_soak_of_no_time_is_refused(lab):

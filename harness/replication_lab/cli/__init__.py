@@ -20,16 +20,16 @@ import click
 
 from replication_lab import VERSION
 from replication_lab.cli import streams
+from replication_lab.cli.exit_codes import code_of
 from replication_lab.model.core.command import STARTING_LABS
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world import signals
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
 LAUNCHER = Path(__file__).parents[3] / "lab"
 # Packages of an extra, by the name that is imported.
 EXTRAS = {"starlette": "live", "uvicorn": "live"}
-FAILED = 3  # 0, 1 and 2 are verdicts
-click.UsageError.exit_code = FAILED
 
 # The texts of the command line, by the headings of `lab --help` and the words of a command.
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
@@ -137,7 +137,7 @@ def cli() -> None:
 
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
-    """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
+    """Run a command and exit: errors are three lines, defects a traceback; signals clean up first."""
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
     signals.handle()
@@ -178,7 +178,7 @@ def _status(command: click.Command, name: str) -> Any:
             _complain(told)
         else:
             traceback.print_exc()
-    return FAILED
+    return code_of(ExitCode.USAGE)
 
 
 def _of_the_same_lab(error: LabError) -> LabError:
@@ -221,7 +221,7 @@ def _unwritten(error: streams.Unwritable) -> int:
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
     _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
-    return FAILED
+    return code_of(ExitCode.USAGE)
 
 
 def _say_stopped(error: BaseException) -> int:

@@ -1,7 +1,6 @@
 """The command for a user's own question."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 from replication_lab import experiments, runs
 from replication_lab.cli import command, files, names
 from replication_lab.cli.console import tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
     as_json,
@@ -103,7 +103,7 @@ def ask(
     folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    sys.exit(summary.exit_code)
+    leave(summary.exit_code)
 
 
 def _topologies(given: tuple[str, ...]) -> str:

@@ -11,13 +11,13 @@ from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.cli import command, output
 from replication_lab.cli.console import complain, out, print_json, tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
-
-UNKNOWN = 2
 
 
 @command("attach")
@@ -57,12 +57,12 @@ def attach(
         lab, proofs = attaching.attach(found, rtt, tell)
     except NotAsBefore as error:
         complain(error)
-        sys.exit(1)
+        leave(ExitCode.FINDING)
     if json_:
         print_json(views.view(lab))
     else:
         output.how_to_use_attached(out, lab, drills=not found.no_drills)
-    sys.exit(UNKNOWN if any(map(attaching.is_unseen, proofs)) else 0)
+    leave(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
 
 
 def at_terminal() -> bool:
@@ -106,4 +106,4 @@ def detach(name: str | None, json_: bool) -> None:
             out.print(f"  docker volume rm {volume}", markup=False, soft_wrap=True)
     if done.broken:
         complain(done.broken)
-    sys.exit(1 if done.differences or done.broken else 0)
+    leave(ExitCode.FINDING if done.differences or done.broken else ExitCode.GOOD)

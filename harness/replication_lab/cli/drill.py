@@ -1,6 +1,5 @@
 """The command for drills."""
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +11,7 @@ from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import as_json, clients_from, keep_failed, of_endpoint, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
@@ -86,7 +86,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
-    sys.exit(worst(summary.exit_code for summary in summaries))
+    leave(worst(summary.exit_code for summary in summaries))
 
 
 def _on_attached(

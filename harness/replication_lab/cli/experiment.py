@@ -1,6 +1,5 @@
 """The command for experiments."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import settings_of
 from replication_lab.cli.options import (
     as_json,
@@ -106,7 +106,7 @@ def run(
     folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    sys.exit(summary.exit_code)
+    leave(summary.exit_code)
 
 
 def _refuse_the_same(against: str, engines: Sequence[str]) -> None:

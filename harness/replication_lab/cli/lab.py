@@ -1,7 +1,6 @@
 """The commands for a lab as a whole: up, down, status, env, toxic, doctor and so on."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,9 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, command, names, output
+from replication_lab.cli import cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.exit_codes import leave_by
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_disks, of_endpoint, of_engine, of_image, of_lab, server_of
 from replication_lab.lab import doctor as examination
@@ -20,6 +20,7 @@ from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.lab.condition import parse_links
 from replication_lab.model.lab.endpoint import settings_apart
 from replication_lab.model.lab.lab_request import LabRequest
@@ -160,7 +161,7 @@ def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
     else:
         for proof in proofs:
             out.print(f"{proof.what}: {proof.found}")
-    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+    leave_by(proofs, ExitCode.UNKNOWN)
 
 
 @command("doctor")
@@ -174,7 +175,7 @@ def doctor(json_: bool, undo: bool) -> None:
         return
     findings = examination.examine()
     print_json(findings) if json_ else output.findings(out, findings)
-    sys.exit(0 if all(finding.ok for finding in findings) else FAILED)
+    leave_by(findings, ExitCode.FINDING)
 
 
 @command("clean")

@@ -1,16 +1,16 @@
 """Commands of the previous release that have another name now (renamed.toml): each says what to type instead."""
 
-import sys
 import tomllib
 from pathlib import Path
 
 import click
 
 from replication_lab.cli.console import complain
+from replication_lab.cli.exit_codes import leave
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 
 RENAMED: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-STATUS = 2
 
 
 def command(name: str) -> click.Command | None:
@@ -29,4 +29,4 @@ def _tell(name: str, words: tuple[str, ...]) -> None:
     found = {old: now for old, now in RENAMED.items() if old == chosen or old.startswith(f"{chosen} ")}
     expected = "; ".join(f"`lab {now}` in place of `lab {old}`" for old, now in found.items())
     complain(LabError(f"there is no `lab {chosen}` any more", expected, f"./lab {next(iter(found.values()))}"))
-    sys.exit(STATUS)
+    leave(ExitCode.USAGE, old=2)

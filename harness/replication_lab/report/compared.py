@@ -8,6 +8,7 @@ from rich.text import Text
 
 from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange, RunSet
 from replication_lab.model.comparing.run_ratio import RUN_EFFECT
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.report import markdown
 
 STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", ComparedOutcome.FINE: ""}
@@ -15,9 +16,9 @@ STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", Compa
 WHOLE_PERCENT = 10
 ORDER = (ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE)
 ENDINGS = {
-    0: "no figure is worse by more than {margin:.0%}",
-    1: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
-    2: "unknown whether a figure is worse by more than {margin:.0%}",
+    ExitCode.GOOD: "no figure is worse by more than {margin:.0%}",
+    ExitCode.FINDING: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
+    ExitCode.UNKNOWN: "unknown whether a figure is worse by more than {margin:.0%}",
 }
 
 
@@ -66,7 +67,7 @@ def caveats(found: Comparison) -> Iterator[str]:
 
 
 def _ending(found: Comparison, margin: float) -> str:
-    return f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
+    return f"{ENDINGS[ExitCode(found.exit_code)].format(margin=margin)} (exit code {found.exit_code})"
 
 
 def _told(side: RunSet) -> str:

@@ -10,6 +10,7 @@ from statistics import geometric_mean
 from replication_lab.model.comparing.digest import CaseDigest, Digest, EngineDigest
 from replication_lab.model.comparing.run_ratio import MOST_RUNS, RUN_EFFECT, Runs, ratio_of_runs
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.statistics import Interval, NoInterval, about, interval_between
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
@@ -93,11 +94,13 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run shows nothing; else 0."""
+        """Return FINDING if a judged figure is worse; UNKNOWN if one is, none is judged, or a run shows nothing."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if ComparedOutcome.WORSE in outcomes:
-            return 1
-        return 2 if not outcomes or ComparedOutcome.UNKNOWN in outcomes or self.stopped or self.is_one_run else 0
+            return ExitCode.FINDING
+        if not outcomes or ComparedOutcome.UNKNOWN in outcomes or self.stopped or self.is_one_run:
+            return ExitCode.UNKNOWN
+        return ExitCode.GOOD
 
     @property
     def is_one_run(self) -> bool:
