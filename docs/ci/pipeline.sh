@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one command of the lab in a pipeline and leaves its report in lab-report/; docs/ci.md explains it.
 #
-#     pipeline.sh drill async --fault cut-link
+#     pipeline.sh drill async --drill cut-link
 #
 # LAB               the lab's command; by default the one of the checkout that this script is in
 # LAB_CACHE         folder for archives of the images, which the pipeline keeps; empty for none
@@ -12,7 +12,9 @@
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
 # LAB_EXIT_CODES    old: end with the codes of 0.2, in which 2 and 3 mean the reverse; for one release
+# LAB_INSTALL       no: install nothing that is missing on this machine; yes if empty
 set -eu
+export LAB_INSTALL="${LAB_INSTALL:-yes}"
 codes=${LAB_EXIT_CODES:-}
 unset LAB_EXIT_CODES
 
@@ -27,7 +29,7 @@ lab=${LAB:-$(dirname "$0")/../../lab}
 report="lab-report"
 
 if [ $# = 0 ]; then
-  printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --fault cut-link\n' "$0" >&2
+  printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --drill cut-link\n' "$0" >&2
   end 2
 fi
 

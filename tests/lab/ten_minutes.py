@@ -36,7 +36,7 @@ STEPS = (
     ("", 'lab sql --lab shop -e "SELECT COUNT(*) FROM orders"'),
     (
         "the database is cut off for four seconds, and the application is probed all the time",
-        "lab drill --lab shop --fault cut-link --probe 'curl -fsS localhost:8080/health'",
+        "lab drill --lab shop --drill cut-link --probe 'curl -fsS localhost:8080/health'",
     ),
     ("the project as it was", "lab detach --lab shop"),
     ("", TIMED),

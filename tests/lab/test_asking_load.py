@@ -48,7 +48,7 @@ function prepare()
 end
 """
 SCRIPTS = catalogue.ROOT / "tests" / "files" / "scripts"
-FEW = ("--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
+FEW = ("--rtt", "10ms", "--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_no_drill_writes_into_a_source_with_a_filter(attach, command, started):
     name, secret = started("filtered"), "filtered-secret"
     before = attaching.settings(name)
     answer = attach("filtered", name, "--link", "app:source")
-    refused = command("drill", "--lab", name, "--fault", "cut-link")
+    refused = command("drill", "--lab", name, "--drill", "cut-link")
 
     assert answer.returncode in (0, 3) and "`lab drill` will be refused" in answer.stderr, answer.stderr
     assert refused.returncode == 2 and "source has the filter Binlog_Do_DB = app" in refused.stderr
@@ -107,7 +107,7 @@ def test_a_source_by_the_name_of_a_link_is_recognised(attach, command, tmp_path)
         assert answer.returncode == 0, answer.stderr
         assert "verified: db-replica uses link db-db-replica" in answer.stderr
         assert "verified: db, db-replica: healthy, and replicating as before" in answer.stderr
-        code, said = attaching.drilled(command, name, "--fault", "cut-replication")
+        code, said = attaching.drilled(command, name, "--drill", "cut-replication")
         assert code == 0 and "HOLDS" in said, said
         assert command("detach", "--lab", name).returncode == 0
         assert attaching.settings(name) == before

@@ -32,7 +32,7 @@ def test_a_database_alone_is_recognised(command, attach, started):
     assert recognised(name) == ("none", {"db": "source"})
     assert command("sql", "--lab", name, "-e", "SELECT DATABASE() AS here").stdout.split()[-1] == "shop"
     for fault in ("cut-link", "kill"):
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0 and "HOLDS" in said, said
     attaching.restored(command, "shop", name, before)
 
@@ -51,7 +51,7 @@ def test_semi_sync_is_recognised_and_waits_for_its_replica(command, attach, star
     assert seen.active and seen.replicas == 1
     assert "semi-sync ON" in attaching.nodes(command, name)["mysql-source"]
     for fault in ("cut-link-app-mysql-source", "cut-replication", "cut-reads", "kill"):
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0 and "HOLDS" in said, said
     attaching.restored(command, "waiting", name, before)
     again = attach("waiting", name, "--link", "app:mysql-source")
@@ -70,7 +70,7 @@ def test_a_group_is_recognised_and_elects_another_primary(command, attach, start
     assert group.primary(project.find(name)) == "mysql1"
     assert attaching.nodes(command, name)["mysql1"].startswith("ONLINE, primary, sees mysql1 mysql2 mysql3")
     for fault in ("cut-link", "kill-mysql1", "kill-mysql2"):
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0 and "HOLDS" in said, said
         assert group.primary(project.find(name)) == "mysql1"
     attaching.restored(command, "group", name, before, planned)

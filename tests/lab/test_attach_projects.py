@@ -40,7 +40,7 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
     assert links["app-db"]["use"].startswith("connections of app so far: ")
     assert links["db-db-replica"]["use"].startswith("connections of db-replica so far: ")
     for fault in ("cut-replication", "pause-db"):
-        code, said = attaching.drilled(command, name, "--fault", fault, "--probe", attaching.PROBE)
+        code, said = attaching.drilled(command, name, "--drill", fault, "--probe", attaching.PROBE)
         assert code == 0 and "HOLDS" in said and "of 0 probes" not in said, said
     attaching.restored(command, "replicas", name, before)
 
@@ -55,7 +55,7 @@ def test_drills_of_a_project_with_a_proxy_have_their_clients_there(command, atta
     answer = attach("proxied", name, "--link", "app:db", "--endpoint", "proxy:6033")
     assert answer.returncode in (0, 3), answer.stderr
 
-    code, said = attaching.drilled(command, name, "--fault", "kill-db")
+    code, said = attaching.drilled(command, name, "--drill", "kill-db")
     assert code == 0, said
     assert "endpoint      proxy:6033" in said, said
     attaching.restored(command, "proxied", name, before)
@@ -121,9 +121,9 @@ def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command
     refused = attach("cluster", name, "--link", "db2:db1")
     assert refused.returncode == 2
     for fault in ("cut-link", "kill-db3"):
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0, said
-    code, said = attaching.drilled(command, name, "--fault", "kill-db1")
+    code, said = attaching.drilled(command, name, "--drill", "kill-db1")
     assert code == 3 and "db1 exited with status 1 instead of restarting" in said, said
     # Compose itself cannot bring up the project now.
     detached = command("detach", "--lab", name)

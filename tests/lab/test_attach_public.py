@@ -47,7 +47,7 @@ def test_a_public_project_is_attached_drilled_and_restored(command, attach, star
     consumer = links[0].partition(":")[0]
     attaching.ask(name, consumer)
     for fault in faults:
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0 and "HOLDS" in said, said
     attaching.restored(command, folder, name, before["settings"])
     assert everything(name) == before

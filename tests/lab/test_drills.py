@@ -185,7 +185,7 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
     ran, drill = [], msgspec.structs.replace(drill_set.load("single", "pause"), before=10)
 
     def look(lab):
-        for words in (("diagnose", "server", "--seconds", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
+        for words in (("diagnose", "server", "--duration", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
             ran.append(command(*words, "--lab", lab.name))
         ran.append(command("sql", "server", "--lab", lab.name, stdin="SELECT 2;"))
 

@@ -15,8 +15,8 @@ COMMANDS = {
     "up with disks": (["up", "async", "--storage", "raid0", "--disk-size", "1024", "--lab"], "starting", 8),
     "run": (["run", "semisync_wan"], "starts", 15),
     "ask": (["ask", "single", "--vary", "sync_binlog=0,1"], "starts", 15),
-    "drill": (["drill", "single", "--fault", "kill", "--seconds", "1"], "starting", 5),
-    "soak": (["soak", "--topology", "single", "--minutes", "1"], "starting", 15),
+    "drill": (["drill", "single", "--drill", "kill", "--duration", "1"], "starting", 5),
+    "soak": (["soak", "--topology", "single", "--duration", "1min"], "starting", 15),
     "live": (["live", "single", "--no-open", "--lab"], "starting", 15),
 }
 # Results until then are judged, and UNKNOWN: the status of a verdict.

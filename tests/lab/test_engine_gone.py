@@ -18,7 +18,7 @@ ENGINE = "/var/run/docker.sock"
 # A command, and what it prints or does when its way to the engine is cut.
 RECORDED = {
     "run": (["run", "semisync_wan"], "round 1 of"),
-    "drill": (["drill", "single", "--fault", "kill"], "kill on server: verified"),
+    "drill": (["drill", "single", "--drill", "kill"], "kill on server: verified"),
     "ask": (["ask", "single", "--vary", "sync_binlog=0,1"], "round 1 of"),
 }
 

@@ -89,14 +89,14 @@ def test_two_nodes_are_killed_and_started_together(lab):
 def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
     """As text, cut to its end, and as data."""
     assert "ready for connections" in lab("logs", "source").stdout
-    assert lab("logs", "source", "--lines", "1").stdout.count("\n") == 1
+    assert lab("logs", "source", "--tail", "1").stdout.count("\n") == 1
     assert json.loads(lab("logs", "toxiproxy", "--json").stdout)["lines"]
     assert lab("logs", "no-such-node").returncode == 2
 
 
 def test_a_followed_log_is_shown_as_it_comes_without_what_a_terminal_obeys(lab, start_command):
     """Until the command is interrupted; what a client writes into the log does nothing."""
-    following = start_command("logs", "source", "--follow", "--lines", "1", "--lab", NAME)
+    following = start_command("logs", "source", "--follow", "--tail", "1", "--lab", NAME)
     assert following.stdout.readline()
     assert lab("exec", "source", "sh", "-c", r"printf 'new \033]0;owned\007 words\n' >/proc/1/fd/2").returncode == 0
     said = read_until(following, " words\n")[-1]

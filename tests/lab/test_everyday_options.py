@@ -53,7 +53,7 @@ def test_a_part_of_an_experiment_is_run_and_judged_again(command):
             "semisync_wan",
             "--preset",
             "least",
-            "--rounds",
+            "--runs",
             "3",
             "--noise",
             "accept",

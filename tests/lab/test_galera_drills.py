@@ -148,7 +148,7 @@ def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
 @pytest.mark.long
 def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, command):
     """SIGTERM in the middle of a fault: no container is left, and the record can be judged."""
-    process = start_command("drill", "galera", "--fault", "cut-node")
+    process = start_command("drill", "galera", "--drill", "cut-node")
     project = read_until(process, "starting ")[-1].split()[1].rstrip(":")
     read_until(process, "cut on node3: verified")
 

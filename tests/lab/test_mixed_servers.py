@@ -35,7 +35,7 @@ def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, n
 def test_a_drill_takes_different_servers(command):
     """The record has the version of each; nothing is lost."""
     answer = command(
-        *("drill", "async", "--fault", "kill-replica", "--json"),
+        *("drill", "async", "--drill", "kill-replica", "--json"),
         *("--engine", "source=mariadb-10.1", "--engine", "replica=mariadb"),
     )
     found = json.loads(answer.stdout)

@@ -89,7 +89,7 @@ def test_a_cluster_reads_the_files_of_a_distribution(command, name):
 @pytest.mark.long
 def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
     """The values of its own groups are proved over each load."""
-    few = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
+    few = ("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
     given = ("--vary", "engine=mariadb,mysql-8.0", "--cnf", str(FILES / "both.cnf"))
     answer = command("ask", "semisync", *given, *few)
     assert answer.stdout, answer.stderr

@@ -71,7 +71,7 @@ def test_a_recorded_run_is_reported_as_it_was(act, clone, tmp_path):
 @pytest.mark.long
 def test_a_drill_on_real_servers_ends_with_its_verdicts(act, built):
     """The action as in a workflow, with images from archives, and the fault proved on a real server."""
-    ended = act(drill="single", args="--fault kill --seconds 3")
+    ended = act(drill="single", args="--drill kill --duration 3")
 
     assert ended.code == 0, ended.printed
     assert {"mariadb", "load"} <= {path.name.rsplit("-", 2)[0] for path in _archives(ended)}

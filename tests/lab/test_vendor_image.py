@@ -67,7 +67,7 @@ def test_a_question_varies_images(command, vendors_image):
     """Each image is the engine of its cases, and both are up in the same rounds."""
     other = "replication-lab/mariadb:latest"
     answer = command(
-        *("ask", "async", "--vary", f"image={vendors_image},{other}", "--seconds", "1", "--rounds", "3"),
+        *("ask", "async", "--vary", f"image={vendors_image},{other}", "--duration", "1", "--runs", "3"),
         *("--margin", "100%", "--noise", "accept", "--json"),
     )
     found = json.loads(answer.stdout)

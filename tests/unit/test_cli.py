@@ -184,14 +184,14 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["up", "semisink"], "next: ./lab list topologies"),
         (["up", "async", "--storage", "raid0", "--disk", "sata"], "next: ./lab list disks"),
         (["drill", "drbd", "--engine", "mysql-8.0"], "next: ./lab drill drbd --engine mariadb"),
-        (["drill", "--fault", "kill-relay"], "next: ./lab drill chain --fault kill-relay"),
-        (["drill", "--fault", "no-such-fault"], "next: ./lab list drills"),
-        (["drill", "--seconds", "5"], "no topology given for --fault, --seconds"),
-        (["drill", "--count", "2"], "no topology given for --fault, --seconds"),
+        (["drill", "--drill", "kill-relay"], "next: ./lab drill chain --drill kill-relay"),
+        (["drill", "--drill", "no-such-fault"], "next: ./lab list drills"),
+        (["drill", "--duration", "5"], "no topology given for --drill, --duration"),
+        (["drill", "--runs", "2"], "no topology given for --drill, --duration"),
         (["list", "toxic"], "did you mean toxics?"),
         (["report"], "expected: a recorded run; there is none"),
         (["toxic", "--check", "reseet"], "did you mean reset?"),
-        (["toxic", "source-replica"], "no toxic given for source-replica"),
+        (["toxic", "source-replica"], "no condition given for source-replica"),
         (["report", "no-such-run"], "no record in no-such-run"),
         (["report", "--open"], "no record in latest"),
         (["env"], "no lab is running"),
@@ -207,7 +207,7 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["report", "a", "b"], "unexpected extra argument"),
     ],
 )
-def test_bad_input_ends_with_status_3_and_the_way_on(lab, runs, monkeypatch, arguments, said):
+def test_bad_input_ends_with_status_2_and_the_way_on(lab, runs, monkeypatch, arguments, said):
     """Nothing is started, standard output stays empty, the nearest good name is suggested."""
     monkeypatch.setattr(engine, "ensure", lambda: pytest.fail("the engine was touched"))
     status, out, err = lab(*arguments)

@@ -176,7 +176,7 @@ def test_the_exit_status_is_the_worst():
 
     held, open_, changed = (each.judgements for each in (good, unknown, bad))
 
-    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [2, 0, 2, 1]
+    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [3, 0, 3, 1]
 
 
 # --- how nodes come back ----------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_a_line_has_the_rate_beside_the_law(seen):
     """And the state of each node and the round trip of each link."""
     found = line(seen[2])
 
-    assert "law 19." in found and "semi-sync ON" in found and f"{LINK} 20" in found
+    assert "ceiling 19." in found and "semi-sync ON" in found and f"{LINK} 20" in found
 
 
 def test_prometheus_gets_the_figures(seen):

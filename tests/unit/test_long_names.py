@@ -18,7 +18,7 @@ COMMANDS = {
     f"ask single --vary clients=1,2 --save {LONG}": OF_A_FILE,
     f"ask single --vary clients=1,2 --workload {LONG}.sql": ("cannot be read: File name too long",),
     f"drill {LONG}": OF_A_FILE,
-    f"drill async --fault {LONG}": UNKNOWN,
+    f"drill async --drill {LONG}": UNKNOWN,
     f"run {LONG}": UNKNOWN,
     f"run semisync_wan --engine {LONG}": UNKNOWN,
     f"up semisync --toxic source-replica={LONG}": OF_A_FILE,

@@ -135,7 +135,7 @@ def test_a_service_that_is_no_node_is_not_started_by_its_name(machine, refused):
 def test_a_log_is_printed_whole_or_from_its_end(machine, lab):
     """As text and as data; followed, each line as it comes, without what a terminal would obey."""
     assert typed("logs", "server")[1] == "its first words\nits last words"
-    assert json.loads(typed("logs", "server", "--lines", "1", "--json")[1]) == {
+    assert json.loads(typed("logs", "server", "--tail", "1", "--json")[1]) == {
         "node": "server",
         "lines": ["its last words"],
     }

@@ -61,10 +61,10 @@ def calls(workspace: Path) -> list[str]:
 
 def test_a_drill_is_run_with_its_options_and_reported(act, workspace):
     """Words in quotes stay together, and nothing in them is run; the table is in the job's summary."""
-    ended = act(drill="async", args="""--fault cut-link --seconds 2 --x '$(touch hacked) a b'""", engine="mysql-8.0")
+    ended = act(drill="async", args="""--drill cut-link --duration 2 --x '$(touch hacked) a b'""", engine="mysql-8.0")
 
     assert ended.code == 0, ended.printed
-    measured = "<drill><async><--engine><mysql-8.0><--fault><cut-link><--seconds><2><--x><$(touch hacked) a b>"
+    measured = "<drill><async><--engine><mysql-8.0><--drill><cut-link><--duration><2><--x><$(touch hacked) a b>"
     assert measured in calls(workspace) and not (workspace / "hacked").exists()
     assert ended.summary == "| verdict | claim |\n"
     assert "::error title=REFUTED::a claim" in ended.printed
@@ -185,9 +185,9 @@ def test_a_command_that_records_nothing_is_not_let_pass_as_unknown(act, pipeline
 
 def test_options_with_an_open_quote_are_refused(act, workspace):
     """The command without them would be another one, and green."""
-    ended = act(drill="single", args="--fault 'cut-link")
+    ended = act(drill="single", args="--drill 'cut-link")
 
-    assert ended.code == 2 and "args are '--fault 'cut-link'" in ended.printed
+    assert ended.code == 2 and "args are '--drill 'cut-link'" in ended.printed
     assert not any(call.startswith("<drill>") for call in calls(workspace))
 
 
@@ -281,12 +281,12 @@ def pipeline(workspace):
 def test_the_shell_s_recipe_leaves_a_report_and_ends_with_the_code(pipeline, workspace, code, compared, unknown, ends):
     """The run's files and the table are in lab-report/, whatever the verdict."""
     ended = pipeline(
-        *("drill", "async", "--fault", "cut-link"),
+        *("drill", "async", "--drill", "cut-link"),
         **{"CODE": code, "COMPARED_CODE": compared, "LAB_UNKNOWN": unknown, "LAB_BASELINE": "b.json"},
     )
 
     assert ended.returncode == ends, ended.stderr
-    assert "<drill><async><--fault><cut-link>" in calls(workspace)
+    assert "<drill><async><--drill><cut-link>" in calls(workspace)
     assert {path.name for path in (workspace / "lab-report").iterdir()} == {"junit.xml", "verdicts.md"}
     assert (workspace / "lab-report" / "verdicts.md").read_text() == "| verdict | claim |\n## Compared\n"
 

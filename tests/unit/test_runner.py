@@ -142,7 +142,7 @@ def test_rounds_end_where_the_planned_ones_cannot_decide(ran):
     claim = summary.claims[0]
 
     assert max(number for number, _ in order(record)) < 9
-    assert (record.end.why, summary.exit_code, claim.verdict) == ("given up", 2, Verdict.UNKNOWN)
+    assert (record.end.why, summary.exit_code, claim.verdict) == ("given up", 3, Verdict.UNKNOWN)
     assert claim.rounds_needed > 9
     assert "at this spread it would take" in claim.reason
 

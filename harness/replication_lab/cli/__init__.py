@@ -48,7 +48,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
     """Return the decorator of a command, in a group or alone; its help and that of its options is in commands.toml."""
 
     def decorated(act: Callable[..., Any]) -> click.Command:
-        made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
+        made = click.command(words.rpartition(" ")[2], cls=RenamingCommand, help=help_of(words), **settings)(act)
         texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
             option.help = option.help or texts.get(max(option.opts, key=len))
@@ -57,6 +57,18 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
         return made
 
     return decorated
+
+
+class RenamingCommand(click.Command):
+    """A command that also takes its options by the names of the previous release, and says what they are called now."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        known = {option for each in self.params for option in each.opts} | {"--help"}
+        if any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
+            from replication_lab.cli import renamed
+
+            args = renamed.with_new_names(context.command_path.partition(" ")[2], args)
+        return super().parse_args(context, args)
 
 
 class Deferred(click.Command):
@@ -123,8 +135,9 @@ def cli() -> None:
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
                  lab status        the running lab, as a tree
+                 lab ask semisync --vary sync_binlog=0,1
+                 lab drill semisync
                  lab list          the topologies, experiments, drills and so on
-                 lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
     from replication_lab.world import lab_files
 

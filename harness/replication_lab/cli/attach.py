@@ -1,6 +1,5 @@
 """The commands for a project that the lab did not write: attach, detach."""
 
-import sys
 from typing import Any
 
 import click
@@ -9,13 +8,12 @@ from replication_lab.attach import attach as attaching
 from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
-from replication_lab.cli import command, output
+from replication_lab.cli import agreement, command, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.exit_codes import leave
-from replication_lab.cli.options import as_json, of_lab
+from replication_lab.cli.options import as_json, of_lab, of_yes
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 
@@ -29,7 +27,7 @@ from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 @click.option("--rtt", default="none", metavar="CONDITION")
 @click.option("--dsn", "dsns", multiple=True, metavar="SERVER=@FILE")
 @click.option("--endpoint", default="", metavar="SERVICE:PORT")
-@click.option("--yes", is_flag=True)
+@of_yes
 @as_json
 def attach(
     *,
@@ -65,11 +63,6 @@ def attach(
     leave(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
 
 
-def at_terminal() -> bool:
-    """Return whether somebody can answer."""
-    return sys.stdin.isatty()
-
-
 def _ask(found: AttachPlan, yes: bool, again: str) -> None:
     """Say what will happen, and go on only if the user agrees; `again` is the same command."""
     for line in warnings(found):
@@ -77,14 +70,7 @@ def _ask(found: AttachPlan, yes: bool, again: str) -> None:
     if yes:
         return
     services = ", ".join(each.service for each in found.attached.consumers)
-    if not at_terminal():
-        raise LabError(
-            f"{services} of {found.attached.compose.project} would be recreated; there is no terminal to confirm it",
-            "a terminal, or --yes",
-            f"{again} --yes",
-        )
-    if not click.confirm(f"Recreate {services}?", err=True):
-        raise LabError("not confirmed; nothing was changed", "the answer y", f"{again} --yes")
+    agreement.ask(f"Recreate {services}?", f"{services} of {found.attached.compose.project} would be recreated", again)
 
 
 @command("detach")

@@ -14,12 +14,13 @@ from replication_lab import replication
 from replication_lab.cli import command, names, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.exit_codes import leave, leave_by
-from replication_lab.cli.options import all_of, as_json, of_lab, one_node
+from replication_lab.cli.options import Written, all_of, as_json, of_lab, one_node
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.core.quantity import COUNT, DURATION
 from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
@@ -36,7 +37,7 @@ of_some_nodes = all_of(
 @command("sql")
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
 @click.option("-e", "--execute", "typed")
-@click.option("--file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--file", "-f", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab
 @as_json
 def sql(node: str | None, typed: str | None, file: Path | None, name: str | None, json_: bool) -> None:
@@ -97,19 +98,20 @@ def _plain(value: Any) -> Any:
 
 @command("logs")
 @one_node
-@click.option("-n", "--lines", type=click.IntRange(min=1))
+@click.option("--tail", "-n", "lines", type=Written(COUNT, 1), metavar="NUMBER")
+@click.option("--since", type=Written(DURATION), metavar="TIME")
 @click.option("-f", "--follow", is_flag=True)
 @of_lab
 @as_json
-def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
+def logs(*, node: str, lines: int | None, since: float | None, follow: bool, name: str | None, json_: bool) -> None:
     if follow and json_:
         raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
     service = project.find(name).service(node)
     if follow:
-        for found in service.follow_logs(lines or "all"):
+        for found in service.follow_logs(lines or "all", since):
             click.echo(found, nl=False)
         return
-    found = service.logs(lines or "all")
+    found = service.logs(lines or "all", since)
     print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
 
 

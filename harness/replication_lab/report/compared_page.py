@@ -19,5 +19,6 @@ def render(found: Comparison, margin: float) -> str:
         sentences=list(map(answers.sentence, (ending, *list(compared.reasons(found))[:NAMED]))),
         doubts=[*(f"differs between the runs: {each}" for each in found.differs), *compared.caveats(found)],
         ratio=compared.ratio,
+        absolute=compared.absolute,
         verdicts=compared.verdicts,
     )
