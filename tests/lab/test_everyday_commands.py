@@ -24,7 +24,8 @@ def lab(command):
     assert answer.returncode == 0, answer.stderr
 
     def typed(verb, *arguments):
-        return command(verb, "--lab", NAME, *arguments)
+        words = (verb, arguments[0]) if verb == "link" else (verb,)
+        return command(*words, "--lab", NAME, *arguments[len(words) - 1 :])
 
     yield typed
     leftovers.remove(NAME)
@@ -38,6 +39,22 @@ def state_of(node):
 def answers(lab, node) -> bool:
     """Return whether a statement on a node succeeds."""
     return lab("sql", node, "-e", "SELECT 1").returncode == 0
+
+
+def test_a_link_is_cut_and_restored(lab):
+    """Nothing gets through, and then as fast as at first; a second cut of a link that is cut is refused."""
+    cut = command_of_a_link(lab, "cut")
+    assert cut.returncode == 0 and "nothing gets through" in cut.stdout, cut.stdout + cut.stderr
+    assert "cut" in lab("status").stdout
+    assert command_of_a_link(lab, "cut").returncode == 2
+    restored = command_of_a_link(lab, "restore")
+
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    assert "round trip" in lab("status").stdout
+
+
+def command_of_a_link(lab, verb):
+    return lab("link", verb, "source-replica")
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_a_figure_of_a_drill_in_doubt_shows_nothing(drilled):
 
 
 def test_the_examples_of_the_page_are_parts_of_the_project_that_is_tested():
-    """Word for word: tests/lab/test_consumer.py runs them. An example of a few lines with a link is no test of its own."""
+    """Word for word: tests/lab/test_consumer.py runs them. A few lines about links are no test."""
     plugin, _, links = (catalogue.ROOT / "docs" / "pytest.md").read_text().partition("\n## With Testcontainers\n")
     files = [path for path in CONSUMER.rglob("*") if path.suffix in (".py", ".toml", ".yaml")]
     texts = [path.read_text() for path in files]
