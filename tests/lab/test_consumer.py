@@ -135,7 +135,7 @@ def test_a_failed_test_keeps_its_lab_and_names_its_report(tests, project, python
         assert all(map(things_of, kept))
     finally:
         for name in kept:
-            command = [python.parent / "lab", "down", "--lab", name]
+            command = [python.parent / "lab", "down", "--yes", "--lab", name]
             subprocess.run(command, cwd=project, env=clean(), capture_output=True, check=True)
     assert [thing for name in kept for thing in things_of(name)] == []
 

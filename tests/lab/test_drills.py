@@ -122,7 +122,7 @@ def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     monkeypatch.setattr(Node, "pause", lambda *_: None)
     result = drilled("single", "pause")
 
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "server is frozen: expected no answer" in result.judgements[0].reason
 
 
@@ -145,7 +145,7 @@ def once_written(lab, act):
 def doubts_of(result):
     """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     return "; ".join(result.doubts)
 
 
@@ -190,7 +190,7 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
     ran, drill = [], msgspec.structs.replace(drill_set.load("single", "pause"), before=10)
 
     def look(lab):
-        for words in (("diagnose", "server", "--seconds", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
+        for words in (("diagnose", "server", "--duration", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
             ran.append(command(*words, "--lab", lab.name))
         ran.append(command("sql", "server", "--lab", lab.name, stdin="SELECT 2;"))
 

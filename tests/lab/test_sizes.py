@@ -86,7 +86,7 @@ def test_down_removes_all_of_a_tree(tree, command):
 @pytest.mark.long
 def test_a_drill_of_the_topology_runs_at_any_size(command):
     """The nodes of the file keep their names, so that its drills find them."""
-    answer = command("drill", "fanout-x4", "--fault", "cut-far")
+    answer = command("drill", "fanout-x4", "--drill", "cut-far")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
 

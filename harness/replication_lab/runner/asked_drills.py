@@ -134,7 +134,7 @@ def _named(question: Question, topology: str) -> Drill:
             f"drill {question.drill} of {topology} injects no fault: it only measures its own load, "
             "and a question has another load",
             f"a drill with a fault: {', '.join(sorted(known)) or 'there is none'}",
-            f"./lab drill {topology} --fault {question.drill}",
+            f"./lab drill {topology} --drill {question.drill}",
         )
     able = [each for each in catalogue.topologies() if question.drill in answers(each)]
     common = set.intersection(*(set(answers(each)) for each in question.topologies))

@@ -181,7 +181,7 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
             f"{', '.join(movers)} shifts a server's clock, which {', '.join(others)} does not support: "
             "only images with the lab's own entrypoint do",
             "an engine that is built here, or another drill",
-            f"./lab drill {topology} --fault NAME",
+            f"./lab drill {topology} --drill NAME",
         )
     docker_engine.ensure()
     for text in dict.fromkeys([engine, *_other_engines(drills)]):

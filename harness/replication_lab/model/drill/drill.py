@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
+from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
 from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
@@ -250,7 +251,7 @@ def parse_drill(
     where = where or file_of(topology.name, name)
     refuse_long(name, "drill")
     try:
-        given, promised = _promises_apart(msgspec.yaml.decode(text), known, where)
+        given, promised = _promises_apart(with_durations(msgspec.yaml.decode(text), where), known, where)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
         drill = msgspec.convert(own, Drill)
         drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
