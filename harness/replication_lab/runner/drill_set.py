@@ -12,7 +12,7 @@ from replication_lab import faults, replication
 from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.lab.endpoints import endpoint_of
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
@@ -61,8 +61,7 @@ def load(topology: str, name: str) -> Drill:
     if not names:
         able = [each for each in catalogue.topologies() if catalogue.drills(each)]
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
-    if name not in names:
-        raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
+    refuse_unknown(f"drill of {topology}", name, names, "./lab drill")
     return _read(catalogue.drill_file(topology, name), topology)
 
 
@@ -140,8 +139,7 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
             "./lab drill",
         )
     for each in asked.options:
-        if each not in kind.options:
-            raise unknown_name(f"kind of options in {where}", each, kind.options, "./lab drill")
+        refuse_unknown(f"kind of options in {where}", each, kind.options, "./lab drill")
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:

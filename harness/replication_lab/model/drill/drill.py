@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_long, refuse_unknown
 from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
@@ -273,8 +273,7 @@ def parse_drill(
     if drill.through:
         topology.link(drill.through)
     for spec in drill.fault_specs:
-        if spec.fault not in kinds:
-            raise unknown_name(f"fault in {where}", spec.fault, kinds, "./lab drill")
+        refuse_unknown(f"fault in {where}", spec.fault, kinds, "./lab drill")
         kinds[spec.fault].check_settings(where, spec.settings, kinds)
         kinds[spec.fault].check_targets(where, topology, spec.targets)
     for expectation in drill.expected:
@@ -288,8 +287,7 @@ def _promises_apart(given: Any, known: Promises, where: str) -> tuple[Any, list[
         return given, []
     names = msgspec.convert(given["promises"], list[str])
     for name in names:
-        if name not in known:
-            raise unknown_name(f"promise in {where}", name, known, "./lab drill")
+        refuse_unknown(f"promise in {where}", name, known, "./lab drill")
     others = {key: value for key, value in given.items() if key != "promises"}
     return {"expected": [], **others}, [known[name] for name in names]
 

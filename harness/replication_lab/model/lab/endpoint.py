@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 
 # What a drill, a ledger and a setting call it, beside the names of nodes.
 ENDPOINT = "endpoint"
@@ -52,8 +52,7 @@ def asked_endpoint(name: str, kind: EndpointKind, given: Mapping[str, str | int]
     """Return the endpoint with these settings, {NAME: VALUE}; LabError for an unknown one, or no whole number."""
     values = {key: setting.default for key, setting in kind.settings.items()}
     for key, value in given.items():
-        if key not in values:
-            raise unknown_name(f"setting of the endpoint {name}", key, values)
+        refuse_unknown(f"setting of the endpoint {name}", key, values)
         if not str(value).isdecimal() or int(value) < 1:
             raise LabError(
                 f"{PREFIX}{key} is {value}",
