@@ -219,6 +219,15 @@ def test_what_could_not_be_restored_is_refused():
     assert "app runs with settings that differ" in refusal(checks.check_unchanged, project(), ["app"])
 
 
+def test_a_consumer_that_is_not_healthy_already_is_refused():
+    """Afterwards nobody could tell whether it is as before; its health check says why."""
+    red = replace(APPLICATION, unhealthy="exit status 22: 503 Service Unavailable")
+
+    assert "app is not healthy already, by its own health check (exit status 22: 503" in refusal(
+        checks.check_consumer, project(running={"app": [red]}), "app"
+    )
+
+
 @pytest.mark.parametrize(
     ("declared", "exposed", "port"),
     [

@@ -16,7 +16,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.attached import AttachedLab, said_in
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.attached_servers import said_in
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.mysql.accounts import Account
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
@@ -175,7 +176,7 @@ def _answering(asked: AskedAttachment, found: ServersOfProject, silent: dict[str
     answering = {}
     for node in found.ports:
         try:
-            answering[node] = found.server(node)
+            answering[node] = found.started(node)
         except LabError as error:
             _note_silent(asked, node, error, silent)
     return answering
