@@ -81,7 +81,10 @@ def all_images(built):
 
 @pytest.fixture
 def copied(tmp_path):
-    """Copy a project's folder, as its servers may keep their data beside the file."""
+    """Copy a project's folder, as its servers may keep their data beside the file.
+
+    A test asks for this before it asks for `started`: the folder is needed until the project is removed.
+    """
     return lambda name: Path(shutil.copytree(attaching.PROJECTS / name, tmp_path / name))
 
 
@@ -139,7 +142,7 @@ def attached_drilled_and_restored(command, attach, public, folder, name, *others
 
 
 @pytest.mark.parametrize("which", PROJECTS)
-def test_a_public_project_is_attached_drilled_and_restored(command, attach, started, copied, which):
+def test_a_public_project_is_attached_drilled_and_restored(command, attach, copied, started, which):
     """Its containers, networks and volumes are compared, what its replicas say, and what its application wrote."""
     folder = copied(which)
     attached_drilled_and_restored(
@@ -151,7 +154,7 @@ def test_a_public_project_is_attached_drilled_and_restored(command, attach, star
     )
 
 
-def test_an_account_that_may_not_ask_is_refused_until_it_may(command, attach, started, copied, tmp_path):
+def test_an_account_that_may_not_ask_is_refused_until_it_may(command, attach, copied, started, tmp_path):
     """Symfony's: root has a password that only the server's log knows; each printed way on is taken."""
     folder = copied("symfony")
     name = started(folder)
