@@ -44,7 +44,7 @@ PROJECTS = {
     "laravel": Public(["laravel.test:mysql", "queue:mysql"], ["cut-link-laravel.test-mysql", "kill"], "laravel.test"),
     "nextcloud": Public(["app:db"], ["cut-link", "kill"], "app"),
     "keycloak": Public(["keycloak:mysql"], ["cut-link"], "keycloak"),
-    "matomo": Public(["app:db", "archive:db"], ["slow-link-app-db", "pause"], "app"),
+    "matomo": Public(["app:db", "archive:db"], ["cut-link-app-db", "pause"], "app"),
     "gitea": Public(["server:db"], ["black-hole", "kill"], "server"),
     "bitnami_galera": Public(
         ["app:galera0"],
