@@ -50,14 +50,16 @@ def compose(folder: str | Path, project: str, *command: str) -> subprocess.Compl
 
 
 def _compose(folder: Path, project: str, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    ended = subprocess.run(
         ["docker", "compose", "--ansi", "never", "--project-name", project, *command],
         cwd=folder,
         env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert ended.returncode == 0, ended.stderr
+    return ended
 
 
 @contextmanager
