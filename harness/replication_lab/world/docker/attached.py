@@ -1,6 +1,6 @@
 """An attached project as a lab: its servers are nodes, its links have a Toxiproxy each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from replication_lab.world.docker.attached_servers import accepted, accounts_for
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import Node
+from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql import own_schema
 from replication_lab.world.mysql.accounts import Account, database_from
 from replication_lab.world.mysql.dialects import Dialect
@@ -29,9 +29,17 @@ from replication_lab.world.packets.toxiproxy import Toxiproxy, accepted_clients
 
 @dataclass(frozen=True)
 class AttachedEndpoint(RunningEndpoint):
-    """A proxy of the project's; `door` returns where this process reaches it. Reads and writes have one address."""
+    """A proxy of the project's; `door` returns where this process reaches it. Reads and writes have one address.
+
+    `through` are the Toxiproxies of its own links to servers.
+    """
 
     door: Callable[[], tuple[str, int]]
+    through: Sequence[Service] = ()
+
+    @property
+    def senders(self) -> Sequence[Service]:
+        return [self.service, *self.through]
 
     def server(self, *, reads: bool = False, near: bool = False) -> Server:  # noqa: ARG002 - one address for all
         return self.connect(self.door())
@@ -86,7 +94,8 @@ class AttachedLab(Lab):
         return AttachedEndpoint(
             *(self.attached.endpoint, kind, self.service(service)),
             lambda address: server_at(ENDPOINT, address, account),
-            partial(door.bound, self.attached.endpoint_door),
+            partial(door.published, self.attached.endpoint_door),
+            [self.service(link.service) for link in self.attached.links if link.consumer == service],
         )
 
     def node_at(self, host: str) -> str:
