@@ -23,7 +23,10 @@ STAYS = re.compile(r"(?:\w+_Running|Master_Host|Last_\w*Error|Variable_name|Valu
 
 
 class Public(NamedTuple):
-    """A project: its links, its drills, the application, other options, and how each server is asked, by its root."""
+    """A project: its links, its drills, the application, other options, and how each server is asked, by its root.
+
+    `by_id` is a service that names a consumer's container by its ID.
+    """
 
     links: list[str]
     faults: list[str]
@@ -31,6 +34,7 @@ class Public(NamedTuple):
     others: tuple[str, ...] = ()
     asked: dict[str, str] = {}
     root: str = ""
+    by_id: str = ""
 
 
 PROJECTS = {
@@ -44,7 +48,7 @@ PROJECTS = {
     "laravel": Public(["laravel.test:mysql", "queue:mysql"], ["cut-link-laravel.test-mysql", "kill"], "laravel.test"),
     "nextcloud": Public(["app:db"], ["cut-link", "kill"], "app"),
     "keycloak": Public(["keycloak:mysql"], ["cut-link"], "keycloak"),
-    "matomo": Public(["app:db", "archive:db"], ["cut-link-app-db", "pause"], "app"),
+    "matomo": Public(["app:db"], ["cut-link", "pause"], "app", by_id="archive"),
     "gitea": Public(["server:db"], ["black-hole", "kill"], "server"),
     "bitnami_galera": Public(
         ["app:galera0"],
@@ -132,11 +136,12 @@ def attached_drilled_and_restored(command, attach, public, folder, name, *others
 
     assert answer.returncode in (0, 2), answer.stderr
     assert "will be refused" not in answer.stderr
+    assert ("the next `docker compose up` recreates it" in answer.stderr) is bool(public.by_id)
     assert written(name, public) == rows + 1
     for fault in public.faults:
         code, said = attaching.drilled(command, name, "--fault", fault)
         assert code == 0 and "HOLDS" in said, said
-    attaching.restored(command, folder, name, before["settings"])
+    attaching.restored(command, folder, name, before["settings"], by_id=public.by_id)
     assert written(name, public) == rows + 2
     assert everything(name, public) == before
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 import pytest
-from replication_lab.attach import checks
+from replication_lab.attach import checks, plan
 from replication_lab.attach.asked_link import AskedLink, parse_link
 from replication_lab.cli import cli
 from replication_lab.model.core.errors import LabError
@@ -263,3 +263,12 @@ def test_every_name_of_a_server_is_an_alias():
 
     assert found.names("db", "app") == ["db", "shop-mysql", "shop-db-1", "mysql.internal", "database"]
     assert found.databases() == ["db"]
+
+
+def test_a_service_that_names_a_consumer_by_its_id_is_told():
+    """Compose writes the ID of the container that volumes come from into the settings of a service."""
+    found = project({"worker": {"volumes_from": ["app:ro"]}, "db": {"volumes_from": ["container:other"]}})
+
+    (said,) = plan._by_id(found, ["app"])
+    assert said.startswith("worker has the volumes of app by volumes_from")
+    assert [*plan._by_id(found, ["app", "worker"])] == [*plan._by_id(found, ["db"])] == []

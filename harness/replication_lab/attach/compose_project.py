@@ -172,6 +172,10 @@ class ComposeProject:
         """Return the `links` that the files give a service."""
         return list(self.service(service).get("links") or [])
 
+    def volumes_from(self, service: str) -> list[str]:
+        """Return the services whose volumes a service has, besides its own."""
+        return [str(each).partition(":")[0] for each in self.service(service).get("volumes_from") or []]
+
     def extra_hosts(self, service: str) -> dict[str, str]:
         """Return the names in the hosts file of a service. Compose writes NAME=ADDRESS or NAME:ADDRESS."""
         found = self.service(service).get("extra_hosts") or []
