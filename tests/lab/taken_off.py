@@ -90,6 +90,24 @@ def lossless(lab, _spec):
         run(lab, helper, "bash", "-c", f"iptables-restore <{HIDDEN}-{table}")
 
 
+@contextmanager
+def let_through(lab, _spec):
+    """Delete the rules that keep packets from a service, and set them again."""
+    helpers = [name for name in lab.containers if name.endswith("-packets")]
+    run(lab, helpers, "bash", "-c", f"iptables-save -t filter >{HIDDEN}; iptables -F")
+    yield
+    run(lab, helpers, "bash", "-c", f"iptables-restore <{HIDDEN}")
+
+
+@contextmanager
+def managing(lab, spec):
+    """Start the programs of a failover manager, and kill them again."""
+    programs = [service.name for service in lab.manager.beside(spec.targets)]
+    docker("start", *ids(lab, programs))
+    yield
+    docker("kill", *ids(lab, programs))
+
+
 def _proxies(lab):
     found = {}
     for link in lab.topology.links:
@@ -243,6 +261,9 @@ TAKEN_OFF = {
     "restart": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
+    "manager-kill": Sabotage(managing, ": start"),
+    "manager-cut": Sabotage(let_through, "iptables"),
+    "endpoint-cut": Sabotage(let_through, "iptables"),
     "cut": Sabotage(whole, " sent POST /proxies/"),
     "flap": Sabotage(whole, " sent POST /proxies/"),
     "toxic": Sabotage(clear, " sent DELETE /proxies/"),

@@ -133,7 +133,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     done = TakenOver(old, node, [], lacks, lost=lost, fenced=fence.said, replaced=[_first_source(old, following)])
     for name in others:
         try:
-            if errant := _taken_over(lab, new, lab.node(name).server()):
+            if errant := repoint(lab, new, lab.node(name).server()):
                 done.ahead[name] = gtid.words(errant)
                 done.replaced.append(name)
             else:
@@ -142,7 +142,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
             # One failing replica must not keep the others from a source.
             done.left[name] = error.found
     if done.repointed:
-        _wait_for_replicas(lab, new)
+        wait_for_replicas(lab, new)
     return done
 
 
@@ -154,7 +154,7 @@ def _first_source(node: str, following: dict[str, str]) -> str:
     return node
 
 
-def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
+def repoint(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
 
     If it has not applied what it received, leave it unchanged and raise LabError: the transactions would be lost.
@@ -269,7 +269,7 @@ def set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> 
     lab.node(server.name).put(ROLE, "".join(lines).encode())
 
 
-def _wait_for_replicas(lab: Lab, source: Server) -> None:
+def wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas if the topology does; with no replica each commit would take the timeout."""
     set_role(lab, source, source=True, waits=True)
     if replication.of(lab).acknowledges:
@@ -308,7 +308,7 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
     else:
         replica.resume()
     follow_as_replica(lab, old, source.name)
-    _wait_for_replicas(lab, source)
+    wait_for_replicas(lab, source)
     replica.wait_for(BinaryLog(source).position())
     return TakenBack(node, source.name, gtid.words(errant) if errant else "")
 

@@ -115,7 +115,7 @@ class Topology:
         raise unknown_name(f"link of {self.name}", name, [link.name for link in self.links])
 
     def port_between(self, source: str, target: str) -> int:
-        """Return the port at Toxiproxy by which `target` replicates from `source`, whether the link exists yet or not."""
+        """Return the port at Toxiproxy by which `target` replicates from `source`, also before there is the link."""
         for link in self.links:
             if (link.source, link.target) == (source, target):
                 return link.port
