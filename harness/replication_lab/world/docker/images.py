@@ -30,6 +30,7 @@ MEGABYTES = {
     "sidecar": 200,
     "arbiter": 200,
     "haproxy": 200,
+    "keepalived": 200,
     "spindle": 600,
     "array": 400,
     "vm": 4000,
