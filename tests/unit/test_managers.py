@@ -16,7 +16,15 @@ from replication_lab.model.drill.drill import Step
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.lab.companion import CompanionSetting, settings_apart
-from replication_lab.model.lab.manager import MANAGER, ManagerKind, asked_manager, refuse_unmanageable, roles_in
+from replication_lab.model.lab.endpoint import AskedEndpoint
+from replication_lab.model.lab.manager import (
+    MANAGER,
+    AskedManager,
+    ManagerKind,
+    asked_manager,
+    refuse_unmanageable,
+    roles_in,
+)
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
@@ -68,6 +76,29 @@ def test_a_manager_is_refused_for_a_relay_and_for_an_engine_that_it_cannot_manag
     assert "mariadb" in refused(refuse_unmanageable, "one", kind, semisync, ["mysql-8.0", "mariadb"]).found
     refuse_unmanageable("one", kind, semisync, ["mysql-8.0", "mysql-5.7"])
     refuse_unmanageable("one", ManagerKind("A.", relays=True), catalogue.topology("chain"), ["mariadb"])
+
+
+def test_an_address_that_no_manager_moves_is_no_endpoint(refused):
+    """It would lead nowhere."""
+    address = AskedEndpoint("address")
+
+    assert "without a manager" in refused(managers.refuse_no_address, address, None).found
+    assert "manager none" in refused(managers.refuse_no_address, address, AskedManager("none")).found
+    managers.refuse_no_address(address, AskedManager("keepalived"))
+    managers.refuse_no_address(AskedEndpoint("haproxy"), None)
+
+
+def test_a_manager_only_observes_while_a_person_changes_roles():
+    """It acts again afterwards, also after an error; without one nothing is done."""
+    done = []
+    manager = SimpleNamespace(quiet=lambda: done.append("quiet"), manage=lambda: done.append("manage"))
+    with pytest.raises(LabError), managers.quieted(SimpleNamespace(manager=manager)):
+        done.append("failover")
+        raise LabError("no", "yes")
+    with managers.quieted(SimpleNamespace(manager=None)):
+        pass
+
+    assert done == ["quiet", "failover", "manage"]
 
 
 def test_an_engine_is_refused_before_a_drill_starts(refused, monkeypatch):
@@ -122,7 +153,7 @@ def test_the_overlay_of_a_manager_labels_its_services(name, topology):
 
     for service in kind.services(nodes):
         assert services[service]["labels"]["replication-lab.manager"] == name
-    assert all("replication-lab" in one["labels"] for service, one in services.items() if service not in nodes)
+    assert all("replication-lab" in one.get("labels", {}) for service, one in services.items() if service not in nodes)
 
 
 class _Loader(yaml.SafeLoader):
@@ -245,7 +276,7 @@ class Nodes:
     """A source and a replica, and the moment at which the replica takes over."""
 
     def __init__(self):
-        self.taken = []
+        self.taken, self.adopted = [], []
 
     def written_at(self):
         return "source"
@@ -253,6 +284,10 @@ class Nodes:
     def take_over_after_loss(self, node):
         self.taken.append(node)
         return TakenOver("source", node, replaced=["source"])
+
+    def adopt(self, node, old):
+        self.adopted.append((node, old))
+        return TakenOver(old, node, replaced=["replica"]), ["replica takes writes, too"]
 
 
 @pytest.fixture
@@ -312,12 +347,11 @@ def test_a_person_does_nothing_about_a_source_that_comes_back_in_time(acting):
 
 def test_the_node_that_takes_writes_at_the_end_is_the_source(monkeypatch):
     """Also if another one was promoted meanwhile and refuses writes again: its rows are not to win."""
-    adopted, time = [], SimpleNamespace(now=100.0)
+    time = SimpleNamespace(now=100.0)
     monkeypatch.setattr(clock, "timer", lambda: time.now)
     monkeypatch.setattr(clock, "wait_until", lambda *_, **__: None)
     monkeypatch.setattr(ByManager, "refuse_unmanaged", lambda _self: None)
     nodes = Nodes()
-    nodes.adopt = lambda to, old: adopted.append((to, old)) or (TakenOver(old, to, replaced=["replica"]), ["x"])
     writes = TakesWrites(SimpleNamespace())
     writes._zero = 90.0
     replica = [(95.0, False), (96.0, True), (99.9, False)]
@@ -328,7 +362,7 @@ def test_the_node_that_takes_writes_at_the_end_is_the_source(monkeypatch):
     change = by.settle(drill.steps[0], by.lead(drill.steps[0]))
 
     assert change.promoted == [(6.0, "replica")] and change.to == "source"
-    assert adopted == [("source", "source")] and change.replaced == ["replica"]
+    assert nodes.adopted == [("source", "source")] and change.replaced == ["replica"]
 
 
 def test_a_manager_that_does_not_see_the_nodes_ends_the_drill(monkeypatch, acting):

@@ -56,7 +56,7 @@ class CutOff:
                 lambda service=service, address=address: self._answer(service, address) == "connects",  # type: ignore[misc]  # the loop's values
                 f"{service.name} to reach {address} again",
                 AGAIN_SECONDS,
-                every=0.2,
+                every=0.1,
             )
         return [self._proof(service, name, address, "connects") for service, name, address in self._each()]
 

@@ -53,7 +53,7 @@ class ManagerKill:
             except LabError:
                 return False
 
-        clock.wait_until(tells, f"{self._manager.name} to tell its view", AGAIN_SECONDS, every=0.3)
+        clock.wait_until(tells, f"{self._manager.name} to tell its view", AGAIN_SECONDS, every=0.1)
         return [Proof(f"{self._manager.name} runs again", "it tells its view", tells(), "it tells its view")]
 
     def close(self) -> None:

@@ -1,12 +1,13 @@
 """The failover manager of a lab: chosen, and proved to manage the lab's nodes."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import permutations
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.companion import is_own
 from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.manager import AskedManager, asked_manager, refuse_unmanageable, roles_in
 from replication_lab.model.lab.topology import Topology
@@ -52,7 +53,7 @@ def refuse_no_address(endpoint: AskedEndpoint | None, manager: AskedManager | No
 def images(asked: AskedManager | None) -> list[str]:
     """Return the images of images/ that a manager needs; none for a person, or for an image of others."""
     image = catalogue.manager(asked.name).image if asked else ""
-    return [image] if image else []
+    return [image] if is_own(image) else []
 
 
 def prove(lab: Lab) -> list[Proof]:
@@ -80,7 +81,7 @@ def prove_view(lab: Lab, manager: RunningManager) -> Proof:
 
     # If it never does, the proof says what it sees.
     with suppress(LabError):
-        clock.wait_until(lambda: seen() == expected, f"{manager.name} to manage {lab.name}", MANAGES_SECONDS, every=0.3)
+        clock.wait_until(lambda: seen() == expected, f"{manager.name} to manage {lab.name}", MANAGES_SECONDS, every=0.1)
     found = seen()
     said = ", ".join(f"{node} {role}" for node, role in sorted(found.items()))
     return Proof(f"{manager.name} manages the nodes", said or "it sees no node", found == expected)
@@ -100,6 +101,20 @@ def begin_quietly(lab: Lab) -> None:
             said = f"{proof.what}: {proof.found}"
             raise LabError(said, "the source and each replica", f"./lab up {lab.topology.name}")
         running(lab).quiet()
+
+
+@contextmanager
+def quieted(lab: Lab) -> Iterator[None]:
+    """Let the manager of a lab, if it has one, only observe within the block: a person changes roles."""
+    manager = lab.manager
+    if manager is None:
+        yield
+        return
+    manager.quiet()
+    try:
+        yield
+    finally:
+        manager.manage()
 
 
 def told(lab: Lab) -> str:

@@ -15,6 +15,7 @@ from replication_lab.lab import disks, endpoints, killed_views, managers, memory
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.companion import is_own
 from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.manager import AskedManager
@@ -52,7 +53,7 @@ def image_names(
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
-    own += [catalogue.endpoint(endpoint.name).image] if endpoint else []
+    own += filter(is_own, [catalogue.endpoint(endpoint.name).image] if endpoint else [])
     own += managers.images(manager)
     server = servers.own_images(servers.of_nodes(topology, engine).values() if topology else [engine])
     return [*server, *own] if topology and not topology.links else [*server, "toxiproxy", *own]

@@ -1,11 +1,9 @@
 """What a failover manager left to do after it promoted a node, found and done: the work of a person."""
 
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication import failover, received
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.replica import Replica
 
 
@@ -34,22 +32,10 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
         if following.get(name) == new:
             continue
         left.append(f"{name} replicates from {following.get(name) or 'no node'}, not from {new}")
-        if not following.get(name) or not _follows_instead(lab, name, done):
+        if following.get(name):
+            failover.repoint(lab, name, done)
+        if name not in (*done.repointed, *done.replaced):
             done.replaced.append(name)
     if done.repointed:
         failover.wait_for_replicas(lab, server)
     return done, left
-
-
-def _follows_instead(lab: Lab, name: str, done: TakenOver) -> bool:
-    """Let a replica follow the new source; return False if it has to be taken back."""
-    try:
-        errant = failover.repoint(lab, lab.node(done.source).server(), lab.node(name).server())
-    except LabError as error:
-        done.left[name] = error.found
-        return False
-    if errant:
-        done.ahead[name] = gtid.words(errant)
-        return False
-    done.repointed.append(name)
-    return True

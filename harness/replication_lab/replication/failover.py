@@ -132,15 +132,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     lost = gtid.count(gtid.union(*missing.values()))
     done = TakenOver(old, node, [], lacks, lost=lost, fenced=fence.said, replaced=[_first_source(old, following)])
     for name in others:
-        try:
-            if errant := repoint(lab, new, lab.node(name).server()):
-                done.ahead[name] = gtid.words(errant)
-                done.replaced.append(name)
-            else:
-                done.repointed.append(name)
-        except LabError as error:
-            # One failing replica must not keep the others from a source.
-            done.left[name] = error.found
+        repoint(lab, name, done)
     if done.repointed:
         wait_for_replicas(lab, new)
     return done
@@ -154,7 +146,20 @@ def _first_source(node: str, following: dict[str, str]) -> str:
     return node
 
 
-def repoint(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
+def repoint(lab: Lab, name: str, done: TakenOver) -> None:
+    """Repoint another replica to the new source, and note in `done` what became of it."""
+    try:
+        if errant := _taken_over(lab, lab.node(done.source).server(), lab.node(name).server()):
+            done.ahead[name] = gtid.words(errant)
+            done.replaced.append(name)
+        else:
+            done.repointed.append(name)
+    except LabError as error:
+        # One failing replica must not keep the others from a source.
+        done.left[name] = error.found
+
+
+def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
 
     If it has not applied what it received, leave it unchanged and raise LabError: the transactions would be lost.

@@ -32,7 +32,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
-from replication_lab.runner.succession import ByLab, ByManager, Change, Succession
+from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession
 from replication_lab.runner.takes_writes import TakesWrites
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
@@ -316,7 +316,7 @@ class DrillRun:
         own, kept = (self.ledger.copy(self.lab.node(each).server()) for each in (name, promoted))
         return ranges(set(own.ids) - set(kept.ids))
 
-    def _note_change(self, change: Change) -> None:
+    def _note_change(self, change: StepChange) -> None:
         if change.promoted_s is not None:
             self.seen["promoted_s"] = change.promoted_s
         if change.done is not None:

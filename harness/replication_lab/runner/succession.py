@@ -21,7 +21,7 @@ FAILOVER_SECONDS = 120
 
 
 @dataclass
-class Change:
+class StepChange:
     """What became of a failover in a step.
 
     `to` is the node that takes writes now, empty if no other one does; `replaced` are the nodes to be taken back.
@@ -44,10 +44,10 @@ class Succession(Protocol):
     def wait(self, step: Step, broke: float) -> None:
         """Wait until the step has lasted its time; it began at `broke`."""
 
-    def lead(self, step: Step) -> Change:
+    def lead(self, step: Step) -> StepChange:
         """Let a node take over, or wait until one has, just before the fault is undone."""
 
-    def settle(self, step: Step, change: Change) -> Change:
+    def settle(self, step: Step, change: StepChange) -> StepChange:
         """Return what became of it after the fault was undone, with the nodes that have to be taken back."""
 
     def resume(self) -> None:
@@ -66,24 +66,24 @@ class ByLab:
     def wait(self, step: Step, broke: float) -> None:
         clock.pause(broke + step.seconds - self.now())
 
-    def lead(self, step: Step) -> Change:
+    def lead(self, step: Step) -> StepChange:
         if not step.failover:
-            return Change()
+            return StepChange()
         began = self.now()
         if step.is_refused:
             try:
                 done = self.nodes.take_over(step.promotes)
             except WouldLose as error:
                 self.tell(f"  {self.now():5.1f} s: failover to {step.promotes} refused: {error.found}")
-                return Change(refused=error.found)
+                return StepChange(refused=error.found)
         else:
             done = self.nodes.take_over_after_loss(step.promotes)
         took = round(self.now() - began, 3)
         self.tell(f"  {self.now():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
         clock.pause(self.drill.after)
-        return Change(step.promotes, done.replaced, done=done, promoted_s=took)
+        return StepChange(step.promotes, done.replaced, done=done, promoted_s=took)
 
-    def settle(self, step: Step, change: Change) -> Change:  # noqa: ARG002 - only a manager acts by itself
+    def settle(self, step: Step, change: StepChange) -> StepChange:  # noqa: ARG002 - only a manager acts by itself
         return change
 
     def resume(self) -> None:
@@ -120,20 +120,20 @@ class ByManager:
         self._broke, self._done, self._refused, self._has_acted = broke, None, "", False
         self._watch(step, broke + step.seconds)
 
-    def lead(self, step: Step) -> Change:
+    def lead(self, step: Step) -> StepChange:
         if step.failover:
             self._watch(step, self._broke + self._after + self._kind.within, lambda: bool(self._promoted()))
         promoted = self._promoted()
         if not promoted:
             said = f"{self._drill.manager} let no node take over"
             self._tell(f"  {self._now():5.1f} s: {self._refused or said}")
-            return Change(refused=self._refused or said if step.is_refused else "")
+            return StepChange(refused=self._refused or said if step.is_refused else "")
         at, node = promoted[0]
         self._tell(f"  {at:5.1f} s: {self._drill.manager} let {node} take over")
         clock.pause(self._drill.after)
-        return Change(promoted_s=round(at - self._broke, 3), promoted=promoted)
+        return StepChange(promoted_s=round(at - self._broke, 3), promoted=promoted)
 
-    def settle(self, step: Step, change: Change) -> Change:
+    def settle(self, step: Step, change: StepChange) -> StepChange:
         self._watch(step, self._now() + self._kind.settles)
         if self._kind.image:
             managers.running(self._lab).quiet()
@@ -150,7 +150,7 @@ class ByManager:
             done, left = self._nodes.adopt(to, self._source)
         self._source = to
         self._tell(f"  {self._now():5.1f} s: left to do: {'; '.join(left) or 'nothing'}")
-        return Change(to, done.replaced, "", done, change.promoted_s, promoted, left)
+        return StepChange(to, done.replaced, "", done, change.promoted_s, promoted, left)
 
     def resume(self) -> None:
         if self._kind.image:

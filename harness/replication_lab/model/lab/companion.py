@@ -14,6 +14,11 @@ class CompanionSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
 
 
+def is_own(image: str) -> bool:
+    """Return whether an image is one of images/, which are built here, and not a vendor's."""
+    return bool(image) and "/" not in image
+
+
 def settings_of(
     word: str, name: str, known: Mapping[str, CompanionSetting], given: Mapping[str, str | int]
 ) -> tuple[tuple[str, int], ...]:

@@ -16,7 +16,7 @@ NONE = "none"
 
 
 class EndpointKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file compose/endpoints/NAME.yaml; `image` is also the service's name, the ports are those in its container.
+    """A file compose/endpoints/NAME.yaml; the ports are those in its container. An `image` with a slash is a vendor's.
 
     `states` is the port at which it tells what it has found out about each node, as CSV of HAProxy; 0 without one.
     Without `checks` it asks no node, and leads where an address does that one of the `managers` moves.

@@ -18,14 +18,15 @@ AFTER = "after"
 class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file compose/managers/NAME.yaml. Without an `image` the manager is a person, who uses `lab failover`.
 
-    `image` is the name of a service, too; with `beside_nodes` each node has its own, IMAGE-NODE, whose network the
-    node uses. `replication` and `engines` are what it can manage; no `engines` stand for every one. With `relays` a
-    replica may follow another one. With `named_links` it tells a replica to follow a node by that node's name and own
-    port, and packet rules beside each node lead that to the link between them.
+    `image` is in images/, and the name of a service, too; a vendor's has a slash, and the service is called after what
+    follows it. With `beside_nodes` each node has its own, IMAGE-NODE, whose network the node uses. `replication` and
+    `engines` are what it can manage; no `engines` stand for every one. With `relays` a replica may follow another one.
+    With `named_links` it tells a replica to follow a node by that node's name and own port, and packet rules beside
+    each node lead that to the link between them.
 
     These commands run in its container: `view` prints the nodes that it manages, one a line with its role (source
     or replica) before it; `manage` lets it act, and `quiet` lets it only observe, which it does until `manage` is
-    called; `switchover` is followed by the node that is to be the source, and is empty if it has none.
+    called. `switchover` is for people: what one types there for a planned switchover, before the new source's name.
 
     `within` is how many seconds a failover may take until none is expected any more; `settles` for how many
     seconds after a fault it may still act because of it.
@@ -48,7 +49,8 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def services(self, nodes: Sequence[str]) -> list[str]:
         """Return the names of its services."""
-        return [f"{self.image}-{node}" for node in nodes] if self.beside_nodes else [self.image]
+        name = self.image.rpartition("/")[2].partition(":")[0]
+        return [f"{name}-{node}" for node in nodes] if self.beside_nodes else [name]
 
 
 class AskedManager(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.manager import AskedManager, ManagerKind, roles_in
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import at_once, catalogue, compose_template
@@ -52,14 +51,6 @@ class RunningManager:
     def quiet(self) -> None:
         """Let it only observe from now on."""
         self._each(self.kind.quiet)
-
-    def switch_over(self, node: str) -> str:
-        """Let it make a node the source, as planned; return what it printed. LabError if it has no such command."""
-        if not self.kind.switchover:
-            raise LabError(
-                f"the manager {self.name} has no planned switchover", "a manager that has", f"./lab switchover {node}"
-            )
-        return self.services[0].run(*self.kind.switchover, node)
 
     def beside(self, nodes: Sequence[str]) -> list[Service]:
         """Return its programs beside these nodes; the only one of a manager that has one."""
