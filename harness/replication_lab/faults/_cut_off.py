@@ -74,5 +74,6 @@ class CutOff:
         return service.run("bash", "-c", CONNECTS.format(address=address, port=MYSQL_PORT)).strip()
 
 
-def none_to_break(lab: Lab, what: str, option: str) -> LabError:
-    return LabError(f"{lab.name} has no {what}", f"a lab with {what}", f"./lab drill semisync {option}")
+def none_to_break(lab: Lab, what: str) -> LabError:
+    """Return the error for a lab without an endpoint, or a manager."""
+    return LabError(f"{lab.name} has no {what}", f"a drill with the key {what}, or the option", "./lab drill --help")

@@ -20,5 +20,5 @@ class EndpointCut(CutOff):
 
     def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
         if self.lab.endpoint is None:
-            raise none_to_break(self.lab, "endpoint", "--endpoint haproxy")
+            raise none_to_break(self.lab, "endpoint")
         return [(self.lab.endpoint.service, self.addresses(nodes))]

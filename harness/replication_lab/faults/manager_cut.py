@@ -21,7 +21,7 @@ class ManagerCut(CutOff):
     def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
         manager = self.lab.manager
         if manager is None:
-            raise none_to_break(self.lab, "manager", "--manager keepalived")
+            raise none_to_break(self.lab, "manager")
         if not manager.kind.beside_nodes:
             return [(service, self.addresses(nodes)) for service in manager.services]
         others = [node.name for node in self.lab.topology.nodes if node.name not in nodes]

@@ -27,7 +27,7 @@ class ManagerKill:
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         if lab.manager is None:
-            raise none_to_break(lab, "manager", "--manager keepalived")
+            raise none_to_break(lab, "manager")
         self._manager, self._services = lab.manager, lab.manager.beside(nodes)
 
     def inject(self) -> None:
