@@ -70,5 +70,5 @@ def test_a_part_of_the_host_that_lives_on_is_noticed(acts, monkeypatch):
 
 def test_a_server_without_a_host_of_its_own_is_refused(acts):
     """Its own container is all that there is of it, and `kill` ends that."""
-    with pytest.raises(LabError, match="no host around its servers"):
+    with pytest.raises(LabError, match="no hosts around its servers"):
         HostKill(lab_of(acts, source="bridge", replica="bridge"), ["source"])

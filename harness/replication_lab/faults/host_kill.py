@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from replication_lab.faults._cut_off import none_to_break
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import END_SECONDS, Kill
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world import at_once, clock
@@ -18,8 +18,8 @@ READY_SECONDS = 60
 @fault(
     "host-kill",
     acts_on=NODES,
-    does="the server and everything else on its host get SIGKILL, and the host's network is gone; recovery starts the "
-    "host, then what was on it. For labs with a failover manager that has a program on each host",
+    does="the server and everything else on its host get SIGKILL, and the host's address is unreachable; recovery "
+    "starts the host, then what was on it. For labs with a failover manager that has a program on each host",
     proof="exit status 137 of each container of the host; after recovery: the node serves again",
     ends_servers=True,
 )
@@ -36,7 +36,11 @@ class HostKill(Kill):
         """Return the services of a node's host: the one that owns the network first."""
         owner = self.lab.service(node).network()
         if owner.id == self.lab.service(node).container.id:
-            raise none_to_break(self.lab, "host around its servers", "--manager keepalived")
+            raise LabError(
+                f"{self.lab.name} has no hosts around its servers: {node} is a container, which `kill` ends",
+                "a failover manager with a program on each host",
+                "./lab drill semisync --fault manager-host-killed --manager keepalived",
+            )
         mode = f"container:{owner.id}"
         shared = [name for name, one in self.lab.containers.items() if one.attrs["HostConfig"]["NetworkMode"] == mode]
         first = next(name for name, one in self.lab.containers.items() if one.id == owner.id)
