@@ -27,8 +27,9 @@ from replication_lab.model.lab.manager import (
 )
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.question.question import Question
+from replication_lab.report import templates
 from replication_lab.report.drill_text import text
-from replication_lab.runner import drill_set, takes_writes
+from replication_lab.runner import asked_drills, drill_set, takes_writes
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.runner.succession import ByManager
 from replication_lab.runner.takes_writes import TakesWrites
@@ -123,7 +124,9 @@ def test_a_question_varies_the_manager_and_each_gets_the_settings_that_it_has():
     )
     labs = [case.lab.manager for case in experiments.asked(question).cases]
 
-    assert [each.name for each in labs] == ["none", "keepalived"] * 2
+    drills = [planned.drill.manager for planned in asked_drills.planned(experiments.asked(question), "mariadb")]
+
+    assert [each.name for each in labs] == ["none", "keepalived"] * 2 == drills[:4]
     assert dict(labs[0].settings) == {"after": 3}
     with pytest.raises(LabError, match="aftre"):
         experiments.asked(msgspec.structs.replace(question, settings={"manager.aftre": "3"}))
@@ -254,6 +257,11 @@ def test_a_failover_that_comes_in_time_is_as_needed():
     assert (result.figures["not_failed_over"], result.figures["false_failovers"]) == (0, 0)
     assert result.figures["left_to_do"] == 1 and result.exit_code == 0
     assert "left to do: node1 takes writes, too" in text(summed_up(result))
+    row = templates.macros("drilled.j2").managed(result.figures)
+    assert (
+        row
+        == "1 failover, 0 needed and did not come, 0 not needed; two nodes took writes at once for 0.0 s; 1 left to do"
+    )
 
 
 def test_a_failover_in_a_pause_that_ended_is_a_false_one():
