@@ -12,6 +12,7 @@ from replication_lab import faults, replication
 from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.lab.endpoints import endpoint_of
+from replication_lab.lab.managers import manager_of, refuse_no_address
 from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
@@ -26,6 +27,7 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
+from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.witnesses.witness import OBLIGATIONS
@@ -113,7 +115,8 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
     _refuse_unable(found, topology, where)
     # Clients across a link test that link.
     in_front = found.endpoint or ("" if found.through else topology.endpoint)
-    return _at_endpoint(found, in_front, {}) if in_front else found
+    found = _at_endpoint(found, in_front, {}) if in_front else found
+    return _under_manager(found, found.manager, {}) if found.manager else found
 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
@@ -161,6 +164,28 @@ def _at_endpoint(what: Drill, name: str, settings: Mapping[str, str | int]) -> D
     return what.at_endpoint(asked.name, dict(asked.settings)) if asked else what
 
 
+def under_manager(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
+    """Return the drills under a failover manager; they are unchanged if neither they nor the option name one."""
+    return [_under_manager(each, name or each.manager, settings) if name or settings else each for each in drills]
+
+
+def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) -> Drill:
+    """Return the drill under a manager with all of its settings; LabError for one that does not exist or fit."""
+    topology = catalogue.topology(what.topology)
+    # Of another manager than the one in the drill's file, the settings there are no settings.
+    own = what.manager_settings if name in ("", what.manager) else {}
+    asked = manager_of(topology, "", name or what.manager, {**own, **settings})
+    if asked is None:
+        return what
+    if planned := [spec for spec in what.fault_specs if spec.fault == SWITCHOVER]:
+        raise LabError(
+            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {name}",
+            "a drill in which only the manager changes roles",
+            "./lab drill",
+        )
+    return what.under_manager(asked.name, dict(asked.settings), [node.name for node in topology.nodes])
+
+
 def refuse_no_time(seconds: float | None) -> None:
     if seconds is not None and seconds <= 0:
         raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
@@ -173,6 +198,9 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
     fitting_servers.check(found, engine, f"drill {topology}")
+    for each in drills:
+        manager = manager_of(found, engine, each.manager, each.manager_settings)
+        refuse_no_address(endpoint_of(found, each.endpoint, each.endpoint_settings), manager)
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
     if movers and (others := servers.others_images(found, engine)):
         raise LabError(
@@ -260,7 +288,7 @@ def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabReque
 
 
 class Labs:
-    """The lab of a run. It is renewed after a drill that left it unusable, and before one with another endpoint.
+    """The lab of a run, renewed after a drill that left it unusable, and before one with another endpoint or manager.
 
     The last one is removed at the block's end.
 
@@ -300,10 +328,12 @@ class Labs:
 
         It is recorded first: an engine that is gone cannot remove the lab either.
         """
-        in_front = endpoint_of(self._asked.topology, asked.drill.endpoint, asked.drill.endpoint_settings)
-        if in_front != self._asked.endpoint:
+        drill, topology = asked.drill, self._asked.topology
+        in_front = endpoint_of(topology, drill.endpoint, drill.endpoint_settings)
+        manager = manager_of(topology, self._asked.engine, drill.manager, drill.manager_settings)
+        if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
             self.renew()
-            self._asked = replace(self._asked, endpoint=in_front)
+            self._asked = replace(self._asked, endpoint=in_front, manager=manager)
         evidence = run_drill(self.lab(), asked, ledger, self._tell)
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:

@@ -59,7 +59,7 @@ class Step(FaultSpec, frozen=True, kw_only=True):
 
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
     so does any replica that is ahead of it; transactions that only they have are discarded. A failover that has to be
-    refused changes nothing.
+    refused changes nothing. Under a manager the key says that a failover is needed, and the manager chooses the node.
     """
 
     seconds: float
@@ -145,7 +145,8 @@ class Drill(_Strict, frozen=True):
     `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
     drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
     connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
-    ENDPOINT is the only key of `clients`. `engine` is the one with which its lab starts, in place of the run's.
+    ENDPOINT is the only key of `clients`. `manager` is the failover manager, with `manager_settings`; then the lab
+    promotes no node. `engine` is the one with which its lab starts, in place of the run's.
     """
 
     name: str
@@ -170,11 +171,13 @@ class Drill(_Strict, frozen=True):
     endpoint: str = ""
     endpoint_settings: dict[str, int | str] = {}
     engine: str = ""
+    manager: str = ""
+    manager_settings: dict[str, int | str] = {}
 
     @property
     def changes_roles(self) -> bool:
         """Whether the drill leaves another source, or a node that restarted its transaction numbers."""
-        return any(step.failover for step in self.steps)
+        return bool(self.manager) or any(step.failover for step in self.steps)
 
     @property
     def changes_lab(self) -> bool:
@@ -217,6 +220,11 @@ class Drill(_Strict, frozen=True):
             endpoint=name,
             endpoint_settings={**self.endpoint_settings, **settings},
         )
+
+    def under_manager(self, name: str, settings: Mapping[str, int | str], nodes: Collection[str]) -> "Drill":
+        """Return the same drill under a failover manager, with clients at each of these nodes: any may be promoted."""
+        clients = self.clients if self.endpoint else {**dict.fromkeys(nodes, 1), **self.clients}
+        return msgspec.structs.replace(self, clients=clients, manager=name, manager_settings=dict(settings))
 
     def wait_before(self, seed: int) -> float:
         """Return the seconds before the first fault, which depend on the seed."""

@@ -13,6 +13,7 @@ from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
+from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
@@ -125,6 +126,16 @@ class Lab:
             *(named[service], catalogue.endpoint(named[service]), self.service(service)),
             lambda address: Server(ENDPOINT, address, dialect, self.passwords),
         )
+
+    @property
+    def manager(self) -> RunningManager | None:
+        """The failover manager that runs in the lab; None without one, or if it is a person."""
+        labelled = {service: one.labels.get(labels.MANAGER_LABEL, "") for service, one in self.containers.items()}
+        own = [service for service, name in labelled.items() if name]
+        if not own:
+            return None
+        name = labelled[own[0]]
+        return RunningManager(name, catalogue.manager(name), tuple(self.service(service) for service in sorted(own)))
 
     @property
     def written_host(self) -> str:
