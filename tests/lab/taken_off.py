@@ -241,6 +241,7 @@ TAKEN_OFF = {
     "kill": Sabotage(alive, ": start"),
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
+    "crash": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
     "cut": Sabotage(whole, " sent POST /proxies/"),
