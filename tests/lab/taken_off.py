@@ -268,6 +268,7 @@ TAKEN_OFF = {
     "kill": Sabotage(alive, ": start"),
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
+    "crash": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
     "host-kill": Sabotage(host_alive, ": start"),
