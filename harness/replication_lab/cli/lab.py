@@ -31,7 +31,6 @@ from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.lab.managers import manager_of
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.condition import parse_links

@@ -39,7 +39,7 @@ class HostKill(Kill):
             raise LabError(
                 f"{self.lab.name} has no hosts around its servers: {node} is a container, which `kill` ends",
                 "a failover manager with a program on each host",
-                "./lab drill semisync --fault manager-host-killed --manager keepalived",
+                "./lab drill semisync --drill manager-host-killed --manager keepalived",
             )
         mode = f"container:{owner.id}"
         shared = [name for name, one in self.lab.containers.items() if one.attrs["HostConfig"]["NetworkMode"] == mode]

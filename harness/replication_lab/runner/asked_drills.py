@@ -104,7 +104,7 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
         raise LabError(
             f"drill {drill.name} of {topology} starts with {drill.engine}, whatever a question varies",
             "a drill that starts with any engine",
-            f"./lab drill {topology} --fault {drill.name}",
+            f"./lab drill {topology} --drill {drill.name}",
         )
     if question.ledger and drill.hot_row:
         raise LabError(

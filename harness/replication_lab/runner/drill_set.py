@@ -1,7 +1,7 @@
 """Drills by name, run one after another on labs of their own, recorded, and judged from the record."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill import drill, drill_result, history
-from replication_lab.model.drill.drill import UPGRADE, Drill
+from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
@@ -48,12 +48,8 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 def known() -> dict[str, list[Drill]]:
     """Return all drills, by topology."""
-    found = {name: catalogue.drills(name) for name in catalogue.topologies()}
-    return {
-        name: [_read(catalogue.drill_file(name, each), name) for each in drills]
-        for name, drills in found.items()
-        if drills
-    }
+    found = {topology: catalogue.drills(topology) for topology in catalogue.topologies()}
+    return {topology: [load(topology, name) for name in names] for topology, names in found.items() if names}
 
 
 def load(topology: str, name: str) -> Drill:
@@ -121,7 +117,7 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
-    for engine in _other_engines([asked]):
+    for engine in asked.engines:
         fitting_servers.check(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
@@ -210,16 +206,9 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
             f"./lab drill {topology} --drill NAME",
         )
     docker_engine.ensure()
-    for text in dict.fromkeys([engine, *_other_engines(drills)]):
+    for text in dict.fromkeys([engine, *(text for each in drills for text in each.engines)]):
         servers.make_ready(found, text)
     packet_ability.refuse_unable(toxics(drills), [found])
-
-
-def _other_engines(drills: Iterable[Drill]) -> Iterator[str]:
-    """Yield the engines that drills name themselves: that with which a lab starts, and those of upgrades."""
-    for each in drills:
-        upgrades = (str(spec.settings["to"]) for spec in each.fault_specs if spec.fault == UPGRADE)
-        yield from filter(None, (each.engine, *upgrades))
 
 
 def toxics(drills: Iterable[Drill]) -> list[tuple[str, Toxic]]:
@@ -271,20 +260,16 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
     )
 
 
-def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabRequest:
-    """Return the request of a lab on which these drills can be done; drills that name an engine start with that one."""
-    drills = list(drills)
+def lab_request(topology: str, engine: str, drills: Sequence[Drill]) -> LabRequest:
+    """Return the request of a lab on which these drills can be done, with the engine that they name themselves."""
     engines = {each.engine for each in drills} or {""}
     if len(engines) > 1:
         raise LabError(
             f"{', '.join(each.name for each in drills)} start with different engines", "one of them", "./lab drill"
         )
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    return LabRequest(
-        *(catalogue.topology(topology), engines.pop() or engine, f"drill-{topology}"),
-        keep=False,
-        clocks_move=clocks_move,
-    )
+    wanted = (catalogue.topology(topology), engines.pop() or engine)
+    return LabRequest(*wanted, f"drill-{topology}", keep=False, clocks_move=clocks_move)
 
 
 class Labs:

@@ -185,6 +185,12 @@ class Drill(_Strict, frozen=True):
         return self.changes_roles or any(spec.fault == UPGRADE for spec in self.fault_specs)
 
     @property
+    def engines(self) -> list[str]:
+        """The engines that it names itself: that with which its lab starts, and those of upgrades."""
+        upgrades = (str(spec.settings["to"]) for spec in self.fault_specs if spec.fault == UPGRADE)
+        return [engine for engine in (self.engine, *upgrades) if engine]
+
+    @property
     def fault_specs(self) -> Iterator[FaultSpec]:
         return (spec for step in self.steps for spec in step.fault_specs)
 
