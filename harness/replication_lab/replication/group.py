@@ -198,7 +198,7 @@ class Group(Nodes):
 
     @contextmanager
     def arranged(self, case: Case) -> Iterator[Watch]:
-        yield _GroupWatch(self, case.added_ms)
+        yield _GroupWatch(self, self.majority_trip(self.written_at(), case.toxics))
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -247,7 +247,7 @@ class Group(Nodes):
 class _GroupWatch(Watch):
     """A group before a load; `proofs` says whether it stayed the same whole group, and no commit was too fast.
 
-    `round_trip_ms` is what the toxics add between any two members: each commit waits for a majority.
+    `round_trip_ms` is what the toxics add between the nearest members of a majority: each commit waits for one.
     """
 
     group: Group

@@ -15,6 +15,7 @@ from replication_lab.model.lab import size
 from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
 from replication_lab.model.lab.disk import Disk, parse_disks
 from replication_lab.model.lab.endpoint import EndpointKind
+from replication_lab.model.lab.manager import ManagerKind
 from replication_lab.model.lab.storage import AUTO, Backend
 from replication_lab.model.lab.topology import Topology, parse_topology
 from replication_lab.model.lab.toxic import Toxic, parse_toxic
@@ -24,6 +25,7 @@ ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
 ENDPOINTS = COMPOSE / "endpoints"
+MANAGERS = COMPOSE / "managers"
 TOXICS = ROOT / "toxics"
 IMAGES = ROOT / "images"
 # The include that chooses the engine of a topology: engines/${ENGINE:-mariadb}.yaml.
@@ -233,6 +235,17 @@ def endpoints() -> list[str]:
 def endpoint(name: str) -> EndpointKind:
     refuse_unknown("endpoint", name, endpoints(), "./lab up --help")
     return msgspec.yaml.decode((ENDPOINTS / f"{name}.yaml").read_bytes(), type=EndpointKind)
+
+
+def managers() -> list[str]:
+    return _names(MANAGERS, ".yaml")
+
+
+@cache
+def manager(name: str) -> ManagerKind:
+    if name not in managers():
+        raise unknown_name("manager", name, managers(), "./lab up --help")
+    return msgspec.yaml.decode((MANAGERS / f"{name}.yaml").read_bytes(), type=ManagerKind)
 
 
 # Kinds of replication that every server has, so that no row of engines.yaml lists them.

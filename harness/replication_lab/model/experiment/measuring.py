@@ -34,15 +34,16 @@ class LoadOutcome(Protocol):
 
 @dataclass(frozen=True)
 class PlainOutcome:
-    """An outcome that is only its figures, and raw readings if there are any."""
+    """An outcome that is only its figures, and raw readings and proofs if there are any."""
 
     commits: int
     figures: Mapping[str, float]
     samples: Mapping[str, list[float]] = field(default_factory=dict)
+    proofs: Sequence[Proof] = ()
 
 
 class Workload(Protocol[LabIn]):
-    """The load of the clients."""
+    """The load of the clients; one whose `keeps_samples` is False has no raw readings in the record."""
 
     def run(self, lab: LabIn, seed: int, /) -> LoadOutcome: ...
 

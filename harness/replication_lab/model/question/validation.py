@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
@@ -45,15 +46,18 @@ OPTIONS = (
     "claim",
     "drill",
     "drill_runs",
+    "duration",
     "image",
     "init",
     "ledger",
     "load_command",
     "load_image",
     "margin",
+    "max_duration",
     "max_minutes",
     "noise",
     "rounds",
+    "runs",
     "schema",
     "script_option",
     "seconds",
@@ -72,7 +76,14 @@ LIMITS = {
     "max_minutes": (0, 24 * 60),
     "drill_runs": (0, 50),
 }
-TYPICAL = {"seconds": "3", "rounds": "12", "margin": "10%", "max_minutes": "60", "drill_runs": "3"}
+# The option of each, which a file names in another way, with a usual value.
+TYPICAL = {
+    "seconds": "--duration 3s",
+    "rounds": "--runs 12",
+    "margin": "--margin 10%",
+    "max_minutes": "--max-duration 60min",
+    "drill_runs": "--drill-runs 3",
+}
 SCRIPT_OPTION = re.compile(r"[a-z][\w-]*")
 # The lab gives sysbench these itself.
 OF_THE_LAB = re.compile(r"(?:mysql|lab|db|thread|report)[_-].*|threads|time|events|rate|rand[_-]seed")
@@ -186,7 +197,7 @@ def _refuse_out_of_limits(name: str, value: float, low: float, high: float) -> N
     # 0 stands for the default number of drills; the option itself does not accept it.
     least = 1 if name == "drill_runs" else low
     found, first, last = (f"{each * 100:g}%" if name == "margin" else f"{each:g}" for each in (value, least, high))
-    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", f"--{option} {TYPICAL[name]}")
+    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", TYPICAL[name])
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -218,8 +229,8 @@ def _refuse_no_setting(name: str) -> None:
     """
     option = name.replace("-", "_")
     if option in OPTIONS:
-        typed = option.replace("_", "-")
-        raise LabError(f"{name} is not a setting", f"the option --{typed}, which applies to all cases", f"--{typed} …")
+        typed = TYPICAL.get(option, f"--{option.replace('_', '-')} …").partition(" ")[0]
+        raise LabError(f"{name} is not a setting", f"the option {typed}, which applies to all cases", f"{typed} …")
     asked = setting(name)
     if asked.node and asked.what in OWN:
         raise LabError(
@@ -233,8 +244,8 @@ def _refuse_no_setting(name: str) -> None:
 def _refuse_bad_value(name: str, value: str) -> None:
     if name in CHOICES and value not in CHOICES[name]:
         raise unknown_name(name, value, CHOICES[name])
-    if name == CLIENTS and not (value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS):
-        raise LabError(f"clients is {value!r}", f"a whole number from 1 to {MOST_CLIENTS}", "--vary clients=1,16")
+    if name == CLIENTS:
+        COUNT.parse(value, "clients", 1, MOST_CLIENTS)
     if name == RATE:
         per_second(value)
     if name not in OWN and not VALUE.fullmatch(value):
@@ -273,7 +284,7 @@ def _refuse_too_few(rate: str, seconds: int) -> None:
         raise LabError(
             f"at a rate of {rate} fewer than {FEWEST_TRANSACTIONS} transactions begin in {seconds} s",
             f"at least {FEWEST_TRANSACTIONS} in each load",
-            f"--seconds {needed}",
+            f"--duration {needed}s",
         )
 
 
