@@ -33,11 +33,15 @@ def built(docker):
 
 @pytest.fixture(scope="session")
 def command():
-    """Run `lab …` as a process of its own; gives its CompletedProcess with text output."""
+    """Run `lab …` as a process of its own; gives its CompletedProcess with text output.
+
+    Without a terminal, a command that removes a lab is asked nothing, and needs --yes.
+    """
 
     def run(*arguments, stdin="", **environment):
+        yes = ["--yes"] if arguments[0] in ("down", "clean") else []
         return subprocess.run(
-            [sys.executable, "-m", "replication_lab", *arguments],
+            [sys.executable, "-m", "replication_lab", *arguments, *yes],
             cwd=ROOT,
             input=stdin,
             capture_output=True,

@@ -68,7 +68,7 @@ def test_a_bad_file_ends_before_a_lab_starts(command, name):
     """The sabotage: no container of the lab is left, because none was made."""
     refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "misspelt.cnf"))
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert all(f"misspelt.cnf line {number}: " in refused.stderr for number in range(3, 9)), refused.stderr
     assert "starting" not in refused.stderr
     assert things_of(name) == []
@@ -79,7 +79,7 @@ def test_a_server_that_cannot_get_its_memory_names_the_option(command, name):
     """The program's check cannot know it; the error of the start has the cause and the line of the file."""
     refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "buffer-pool.cnf"))
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert "this is about innodb_buffer_pool_size = 48G (buffer-pool.cnf line 4)" in refused.stderr
     assert "Generic error" not in refused.stderr
     assert things_of(name) == []
@@ -98,7 +98,7 @@ def test_a_cluster_reads_the_files_of_a_distribution(command, name):
 @pytest.mark.long
 def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
     """The values of its own groups are proved over each load."""
-    few = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
+    few = ("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
     given = ("--vary", "engine=mariadb,mysql-8.0", "--cnf", str(FILES / "both.cnf"))
     answer = command("ask", "semisync", *given, *few)
     assert answer.stdout, answer.stderr

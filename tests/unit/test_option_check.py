@@ -117,7 +117,7 @@ def test_an_option_that_no_answer_of_a_server_shows_is_named_beforehand(asked, m
     found = option_check.complaints("an image", GivenFile("a.cnf", f"[mysqld]\n{option}\n"))
 
     assert [(each.place, why.partition(",")[0]) for each, why in found.items()] == (
-        [("a.cnf line 2", "this option is not a variable")] if refused else []
+        [("a.cnf line 2", "it is not a variable")] if refused else []
     )
 
 

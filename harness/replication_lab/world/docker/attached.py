@@ -85,6 +85,10 @@ class AttachedLab(Lab):
         return server_at(node.name, node.published(3306), self.account(node.name))
 
     @property
+    def manager(self) -> None:
+        """None: a project's failover manager is its own, whatever its labels say."""
+
+    @property
     def endpoint(self) -> RunningEndpoint | None:
         service, _, port = self.attached.endpoint.rpartition(":")
         if not service:

@@ -62,7 +62,7 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
             why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
             found[option] = f"{asked.version} has no such option{why}"
         elif not is_variable(option.name, asked.version):
-            found[option] = "this option is not a variable, so the lab could not see whether it is in force"
+            found[option] = "it is not a variable, so the lab could not see whether it is in force"
     has_check = asked.version.family == HAVE_CHECK.family and asked.version.numbers >= HAVE_CHECK.numbers
     while left := [option for option in left if option not in found]:
         text = "".join(f"{line}\n" for line in ["[mysqld]", *(_line(asked, option) for option in left)])
