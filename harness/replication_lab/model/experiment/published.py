@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.verdict import Expected, Verdict
 
 
@@ -112,8 +112,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the data with the citation of their publication before what the source says. Raise LabError."""
         if not (name := self.published.cites):
             return self
-        if name not in sources:
-            raise unknown_name("source of published figures", name, sources)
+        refuse_unknown("source of published figures", name, sources)
         source = f"{sources[name].citation()} {self.published.source}"
         return msgspec.structs.replace(self, published=msgspec.structs.replace(self.published, source=source))
 

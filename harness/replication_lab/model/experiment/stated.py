@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.lab_spec import LabSpec
@@ -99,6 +99,5 @@ def filled(value: Any, words: Words) -> Any:
 
 
 def _word(name: str, words: Words) -> Any:
-    if name not in words:
-        raise unknown_name("word in an experiment's data", name, words)
+    refuse_unknown("word in an experiment's data", name, words)
     return words[name]
