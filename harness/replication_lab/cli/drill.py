@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
-from replication_lab import runs as running
+from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
@@ -16,12 +16,12 @@ from replication_lab.cli.files import pairs
 from replication_lab.cli.options import (
     as_json,
     clients_from,
-    duration,
     keep_failed,
+    of_duration,
     of_endpoint,
     of_engine,
     of_image,
-    runs,
+    of_runs,
     server_of,
 )
 from replication_lab.cli.record import print_summary
@@ -39,11 +39,11 @@ from replication_lab.world import catalogue, places
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
 @click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@duration(None)
+@of_duration(None)
 @click.option("--seed", default=7, show_default=True)
 @of_engine
 @of_image
-@runs(1, "count")
+@of_runs(1, "count")
 @of_endpoint
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
 @clients_from
@@ -77,7 +77,7 @@ def drill(
     topology, drills = _chosen(topology, fault, seconds)
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", _endpoint_settings(others["settings"]))
     server = server_of(topology, others["engine"], others["image"])
-    _run(lambda number: running.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+    _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
 
 
 def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
@@ -126,7 +126,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: running.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
