@@ -83,6 +83,7 @@ def _asked(topology: str, trip: int, clients: list[str], rounds: int, seed: int,
     question = Question(topologies=[topology], vary={"clients": clients}, settings={"rtt": f"{trip}ms"}, rounds=rounds)
     experiment = experiments.asked(question)
     folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise), tell)
+    runs.raise_interruption(summary)
     _, record = journal.read(str(folder))
     trips = [one.figures["rtt_p50_ms"] for one in record.measurements if one.counts and one.figures.get("rtt_p50_ms")]
     unknown = [claim for claim in summary.claims if claim.verdict is not Verdict.HOLDS]

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,7 +97,7 @@ def started():
     with ExitStack() as stack:
 
         def start(folder):
-            name = f"{folder}-{secrets.token_hex(3)}"
+            name = f"{Path(folder).name}-{secrets.token_hex(3)}"
             stack.enter_context(attaching.running(folder, name))
             return name
 

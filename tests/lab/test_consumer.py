@@ -80,6 +80,7 @@ def test_another_project_tests_its_application_on_a_lab(tests, project):
     assert not (project / "runs").exists(), "only runs are written"
 
 
+@pytest.mark.long
 def test_another_project_tests_its_application_at_a_container_of_testcontainers(tests):
     """Across links of the installed package: far away, cut, and slow by the fixture."""
     assert "3 passed" in tests("tests/test_containers.py", "-q")

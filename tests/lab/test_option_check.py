@@ -48,6 +48,15 @@ def test_a_program_names_every_option_that_its_server_does_not_take(image):
     assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"}
 
 
+def test_an_option_that_is_no_variable_is_named_by_its_line(image):
+    """Each server's program takes these, and no answer of the server would show them."""
+    file = GivenFile("a.cnf", "[mysqld]\nsymbolic-links = 0\nskip-character-set-client-handshake\nback_log = 70\n")
+    found = {option.place: why for option, why in option_check.complaints(image, file).items()}
+
+    assert [*found] == ["a.cnf line 2", "a.cnf line 3"]
+    assert all("no variable" in why for why in found.values())
+
+
 def test_a_quoted_value_reaches_the_program_as_it_is(image):
     """With quotes, a backslash and a number sign in it."""
     file = GivenFile("a.cnf", '[mysqld]\ninit_connect = \'SET @a = "b # c", @d = "e\\\\f"\' # a comment\n')

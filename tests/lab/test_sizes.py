@@ -50,6 +50,7 @@ def test_the_commands_take_its_nodes_and_links(tree, command):
     assert "LAB_REPLICA4_PORT" in command("env", "--lab", "test-tree").stdout
 
 
+@pytest.mark.long
 def test_a_replica_below_a_relay_that_has_stopped_is_no_proof(tree):
     """Sabotage: the relay no longer applies, so no row arrives at its own replicas."""
     lab = project.find("test-tree")

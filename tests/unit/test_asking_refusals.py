@@ -32,6 +32,8 @@ IN_A_QUESTION = [
     ("--endpoint haproxi", "unknown endpoint 'haproxi'", "haproxy"),
     ("--endpoint haproxy --set endpoint.intre=5", "unknown setting of the endpoint haproxy 'intre'", "inter"),
     ("--set endpoint.inter=5", "endpoint.inter is set without an endpoint", "haproxy"),
+    ("--manager keepalive", "unknown manager 'keepalive'", "keepalived"),
+    ("--set manager.after=5", "manager.after is set without a manager", "keepalived"),
     ("--vary clients=3", "--vary names clients twice", "each setting once"),
     ("--vary sync_binlog", "--vary 'sync_binlog' names no value", "--vary NAME=VALUE"),
     ("--vary sync_binlog=", "--vary 'sync_binlog=' names no value", "--vary NAME=VALUE"),

@@ -24,6 +24,7 @@ from replication_lab.cli.options import (
     of_endpoint,
     of_engine,
     of_image,
+    of_manager,
     of_node_disk,
     of_node_storage,
     of_runs,
@@ -35,6 +36,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT, DURATION
 from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
@@ -66,6 +68,7 @@ HIGHEST_SEED = 2_000_000
 @of_node_storage
 @of_node_disk
 @of_endpoint
+@of_manager
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -158,6 +161,11 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    managers = (asked["manager"] or "").split(",")
+    if len(managers) > 1:
+        vary |= {MANAGER: managers}
+    elif managers[0]:
+        short[MANAGER] = managers[0]
     cases = _cases(asked["cases"], vary, cnf)
     of_cases = {name: list(dict.fromkeys(case.get(name, "") for case in cases)) for case in cases for name in case}
     for option in ("--engine", "--image"):

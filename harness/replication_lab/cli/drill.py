@@ -21,6 +21,7 @@ from replication_lab.cli.options import (
     of_endpoint,
     of_engine,
     of_image,
+    of_manager,
     of_runs,
     server_of,
 )
@@ -28,7 +29,9 @@ from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.lab.endpoint import settings_apart
+from replication_lab.model.lab.companion import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
@@ -45,7 +48,8 @@ from replication_lab.world import catalogue, places
 @of_image
 @of_runs(1, "count")
 @of_endpoint
-@click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
+@of_manager
+@click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
 @clients_from
 @keep_failed
 @click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
@@ -66,16 +70,19 @@ def drill(
     if others["name"] or others["probe"] or others["probe_in"]:
         _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
     if not topology:
-        if fault or seconds is not None or keep or count > 1 or others["endpoint"] or others["settings"]:
+        besides = others["endpoint"] or others["manager"] or others["settings"]
+        if fault or seconds is not None or keep or count > 1 or besides:
             raise LabError(
-                "no topology given for --drill, --duration, --runs, --endpoint, --set or --keep",
+                "no topology given for --drill, --duration, --runs, --endpoint, --manager, --set or --keep",
                 "lab drill TOPOLOGY with its options",
                 f"./lab drill {_with_fault(fault)} --drill {fault}" if _with_fault(fault) else "./lab list drills",
             )
         listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
-    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", _endpoint_settings(others["settings"]))
+    of_endpoint_, of_manager_ = _companions(others["settings"])
+    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
+    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
     _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
 
@@ -110,10 +117,10 @@ def _on_attached(
     seed, count, keep, json_ = how
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
-    if others["endpoint"] or others["settings"]:
+    if others["endpoint"] or others["manager"] or others["settings"]:
         raise LabError(
-            f"--lab {others['name']} with --endpoint or --set",
-            "a project whose endpoint was named when it was attached",
+            f"--lab {others['name']} with --endpoint, --manager or --set",
+            "a project whose endpoint was named when it was attached, and whose manager is its own",
             "./lab attach --help",
         )
     if topology or others["engine"] or others["image"]:
@@ -141,15 +148,17 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
     return found.topology, [found.with_duration(seconds)]
 
 
-def _endpoint_settings(given: tuple[str, ...]) -> dict[str, str]:
-    servers, found = settings_apart(pairs("--set", given))
+def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings of the endpoint and those of the manager."""
+    settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
+    servers, of_manager_ = settings_apart(settings, MANAGER)
     if servers:
         raise LabError(
             f"--set {next(iter(servers))} in a drill, whose file sets the servers",
-            "settings of the endpoint",
+            "settings of the endpoint or of the manager",
             "--set endpoint.inter=500",
         )
-    return found
+    return of_endpoint_, of_manager_
 
 
 def _with_fault(fault: str | None) -> str:

@@ -20,6 +20,7 @@ from replication_lab.cli.options import (
     of_engine,
     of_image,
     of_lab,
+    of_manager,
     of_yes,
     server_of,
 )
@@ -29,10 +30,13 @@ from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.lab.endpoints import endpoint_of
+from replication_lab.lab.managers import manager_of
 from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.condition import parse_links
-from replication_lab.model.lab.endpoint import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.question.server_options import options_by_node
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine as docker_engine
@@ -50,6 +54,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
 @of_endpoint
+@of_manager
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @of_disks
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
@@ -66,6 +71,7 @@ def up(
     name: str | None,
     toxics: tuple[str, ...],
     endpoint: str | None,
+    manager: str | None,
     storage: tuple[str, ...],
     init: tuple[str, ...],
     json_: bool,
@@ -73,7 +79,8 @@ def up(
 ) -> None:
     topology = catalogue.resized(topology, replicas, relays)
     source = click.get_current_context().get_parameter_source
-    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")))
+    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")), ENDPOINT)
+    settings, of_manager_ = settings_apart(settings, MANAGER)
     cnf = cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
@@ -87,6 +94,7 @@ def up(
         options=options,
         init=run_first,
         endpoint=in_front,
+        manager=manager_of(found, server, manager or "", of_manager_),
     )
     lab = labs.up(asked, tell)
     if json_:

@@ -110,6 +110,15 @@ of_endpoint = click.option(
 )
 
 
+of_manager = click.option(
+    "--manager",
+    shell_complete=names.completed_by(catalogue.managers),
+    metavar="NAME",
+    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
+    "[default: the lab promotes]",
+)
+
+
 def percentage(text: str, option: str) -> float:
     """Return "10%" as 0.1. Raise LabError for anything else."""
     try:

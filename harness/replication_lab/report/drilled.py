@@ -65,6 +65,8 @@ def _takes_over(drill: Drill) -> str:
         return f"a planned switchover makes {planned} accept writes"
     if step is None:
         return "the servers decide by themselves which node takes over"
+    if drill.manager:
+        return "the manager of the case lets a replica take over, or does not"
     if drill.initial_primary:
         return f"the cluster manager moves the service to {step.promotes}"
     return f"a failover promotes {step.promotes} {step.seconds:g} s after the fault began"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
@@ -105,10 +105,8 @@ def refuse_bad_question(question: "Question") -> None:
             f"the question has {question.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
         )
     for name, value in question.baseline.items():
-        if name not in question.axes:
-            raise unknown_name("varied setting in the baseline", name, question.axes)
-        if value not in question.axes[name]:
-            raise unknown_name(f"value of {name} in the baseline", value, question.axes[name])
+        refuse_unknown("varied setting in the baseline", name, question.axes)
+        refuse_unknown(f"value of {name} in the baseline", value, question.axes[name])
     refuse_bad_files(asked, question.cnf)
     for rate in asked.get(RATE, []):
         _refuse_too_few(rate, question.seconds)
@@ -265,9 +263,8 @@ def refuse_bad_files(asked: Mapping[str, Sequence[str]], files: Sequence[GivenFi
         options_of(file)
     users = {name: values for name, values in asked.items() if setting(name).is_file}
     used = {value for values in users.values() for value in values}
-    for value in sorted(used - {NONE}):
-        if value not in names:
-            raise unknown_name("file of the setting cnf", value, [*names, NONE])
+    for value in sorted(used):
+        refuse_unknown("file of the setting cnf", value, [*names, NONE])
     if left := sorted(set(names) - used):
         raise LabError(
             f"no setting uses the file {left[0]}", f"a setting {CNF} that uses it, or a question without the file"
@@ -294,8 +291,7 @@ def _refuse_too_few(rate: str, seconds: int) -> None:
 def _refuse_bad_load(workload: str | GivenFile) -> None:
     """Raise LabError for an unknown load, or a file that cannot be a load."""
     if isinstance(workload, str):
-        if workload not in (INSERTS, *SYSBENCH):
-            raise unknown_name("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
+        refuse_unknown("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
         return
     _refuse_too_large(workload)
     if workload.name.endswith(".sql"):
