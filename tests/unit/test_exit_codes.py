@@ -101,7 +101,7 @@ REPORT, COMPARE = ("report", "x", "--json"), ("compare", "a", "b", "--json")
         (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=["ports"], broken=None)}, 1, 1),
         (("nonsense",), {}, 2, 3),
         (("run",), {}, 2, 3),
-        (("drill", "galera", "--count", "none"), {}, 2, 3),
+        (("drill", "galera", "--runs", "none"), {}, 2, 3),
         (("engines",), {}, 2, 2),
         (("--version",), {}, 0, 0),
     ],
