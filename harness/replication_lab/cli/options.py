@@ -50,19 +50,19 @@ class Written(click.ParamType):
         return int(found) if self._quantity.is_whole else found
 
 
-def duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
+def of_duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
     """Return the option --duration; the command gets seconds."""
     kind = Written(DURATION, low, high)
     return click.option("--duration", "-d", name, type=kind, default=default, show_default=True, metavar="TIME")
 
 
-def runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
+def of_runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
     """Return the option --runs, how often the whole is done."""
     kind = Written(COUNT, low, high)
     return click.option("--runs", "-r", name, type=kind, default=default, show_default=True, metavar="NUMBER")
 
 
-def clients(kind: click.ParamType | None = None, default: int | None = None) -> Decorator:
+def of_clients(kind: click.ParamType | None = None, default: int | None = None) -> Decorator:
     """Return the option --clients, also by the names that it has in other load tools."""
     names_ = ("--clients", "-c", "--threads")
     return click.option(*names_, type=kind, default=default, show_default=True, metavar="NUMBER")
