@@ -33,7 +33,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.model.question.setting import ENGINE, Values
+from replication_lab.model.question.setting import ENGINE, Values, values_of
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
@@ -95,7 +95,7 @@ def ask(
     **asked: Any,
 ) -> None:
     _refuse_bad_options(seed, {**asked, "save": save})
-    question = _question(_topologies(arguments).split(","), asked)
+    question = _question(topologies_in(arguments).split(","), asked)
     experiment = experiments.asked(question)
     question.refuse_a_single_case()
     if save:
@@ -106,7 +106,7 @@ def ask(
     sys.exit(summary.exit_code)
 
 
-def _topologies(given: tuple[str, ...]) -> str:
+def topologies_in(given: tuple[str, ...]) -> str:
     """Return the text that names the topologies; LabError for none, or for several texts."""
     if not given:
         raise LabError("no topology is named", "at least one, such as semisync", "./lab list topologies")
@@ -152,7 +152,7 @@ def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
-    vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    vary = _images_as_engines({name: values_of(values) for name, values in pairs("--vary", asked["varied"]).items()})
     cases = _cases(asked["cases"], vary, cnf)
     of_cases = {name: list(dict.fromkeys(case.get(name, "") for case in cases)) for case in cases for name in case}
     for option in ("--engine", "--image"):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.endpoint import ENDPOINT
 
@@ -29,6 +30,9 @@ BARE = ("0", "0ms", "none", "lan")
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
 VALUE = re.compile(r"[\w.:/+-]+")
+# All values from one number to another: 5..300ms.
+SWEEP = re.compile(r"(\d+)\.\.(\d+)([a-z/]*)")
+POINTS_OF_A_SWEEP = 6
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,23 @@ class AskedSetting:
         if one == other or (self.name == RTT and is_bare(one) and is_bare(other)):
             return True
         return (self.is_variable or self.name == CLIENTS) and is_same(one, other)
+
+
+def values_of(text: str) -> list[str]:
+    """Return the values in a text: `1,16` are two, `5..300ms` six in equal ratios from 5ms to 300ms."""
+    return [value for part in text.split(",") for value in _swept(part)]
+
+
+def _swept(part: str) -> list[str]:
+    found = SWEEP.fullmatch(part)
+    if not found:
+        return [part]
+    low, high, unit = int(found[1]), int(found[2]), found[3]
+    if not 0 < low < high:
+        raise LabError(f"{part} is not a sweep", "a smaller and a larger number above 0", "5..300ms")
+    steps = range(POINTS_OF_A_SWEEP)
+    numbers = [round(low * (high / low) ** (step / steps[-1])) for step in steps]
+    return [f"{number}{unit}" for number in dict.fromkeys(numbers)]
 
 
 def setting(name: str) -> AskedSetting:
