@@ -55,7 +55,7 @@ class Asked(msgspec.Struct, frozen=True):
 @click.option("--rtt", default=ROUND_TRIPS_MS, help="Round trips in ms.")
 @click.option("--clients", default=CLIENTS, help="Numbers of clients; the first is compared with the others.")
 @click.option("--times", default=1, help="How many times each question is asked.")
-@click.option("--rounds", default=12, help="Maximum number of rounds of a question.")
+@click.option("--runs", "rounds", default=12, help="Maximum number of rounds of a question.")
 @click.option("--noise", default="wait", help="As of `lab ask`.")
 def distances(*, topologies: str, rtt: str, clients: str, times: int, rounds: int, noise: str) -> None:
     """Ask for the effect of clients at each distance, print how many figures are known, and write runs/TIME."""

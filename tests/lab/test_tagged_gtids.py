@@ -44,14 +44,14 @@ def test_a_failover_waits_for_transactions_with_a_tag_and_counts_those_that_are_
     pair.link(LINK).cut()
     write_with_tag(pair, "source", 3)
 
-    with pytest.raises(LabError, match="replica is behind: source has 3 transactions: .*:shop:6 to .*:shop:8"):
+    with pytest.raises(LabError, match=r"replica is behind: source has 3 transactions: .*:shop:6 to .*:shop:8"):
         failover.failover(pair, "replica")
     pair.node("source").kill()
     clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")
     pair.link(LINK).enable()
     pair.node("source").start_again()
-    with pytest.raises(LabError, match="source has 3 transactions: .*:shop:6"):
+    with pytest.raises(LabError, match=r"source has 3 transactions: .*:shop:6"):
         failover.rejoin(pair, "source")
     done = failover.rejoin(pair, "source", discard_errant=True)
     write_with_tag(pair, "replica", 2)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, predict
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.setting import values_of
+from replication_lab.model.core.quantity import values_of
 from replication_lab.predict.pipelines import PIPELINES
 from replication_lab.predict.points import AFTER_COMMIT, AFTER_SYNC, ASYNC, GALERA, GROUP, AskedLoad
 from replication_lab.predict.simulation import CPU, FLUSH, THINKING, TRIP, Parameters, simulated

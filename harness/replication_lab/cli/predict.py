@@ -10,7 +10,7 @@ from replication_lab.cli.console import out, print_json
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import as_json
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.setting import values_of
+from replication_lab.model.core.quantity import values_of
 from replication_lab.report import predicted
 from replication_lab.world import catalogue
 

@@ -16,6 +16,7 @@ from replication_lab.experiments.question.topologies import (
     round_trip_of,
 )
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.question.prediction import MeasuredPoint, Predicted, Prediction
 from replication_lab.model.question.setting import CLIENTS, ENGINE, RTT, Values, named, setting
 from replication_lab.model.question.validation import refuse_bad_setting
@@ -41,7 +42,7 @@ MOST_CLIENTS, MOST_REPLICAS, MOST_POINTS = 1_000_000, 10_000, 200
 # MySQL's own limit.
 MOST_MEMBERS = 9
 # Settings of `lab ask` that no pipeline has.
-UNKNOWN = ("rate", "endpoint")
+UNKNOWN = ("rate", "endpoint", "manager")
 # Round trips that differ by less than this share count as the same.
 SAME_TRIP = 0.1
 # Which figures of a pipeline did not agree with measurements within 15 %, or were compared with too few.
@@ -68,7 +69,8 @@ def asked(topologies: Sequence[str], axes: Mapping[str, list[str]], engine: str 
     """Return all points of a question. Raise LabError for one that is impossible, or that no pipeline can answer."""
     for name, values in axes.items():
         if name == REPLICAS:
-            _refuse_bad_replicas(values)
+            for value in values:
+                COUNT.parse(value, REPLICAS, 1, MOST_REPLICAS)
         elif name in UNKNOWN or setting(name).is_file:
             raise LabError(f"no prediction depends on {name}", "settings of a commit pipeline", f"leave out {name}")
         else:
@@ -81,12 +83,6 @@ def asked(topologies: Sequence[str], axes: Mapping[str, list[str]], engine: str 
     if len(found) > MOST_POINTS:
         raise LabError(f"the question has {len(found)} points", f"at most {MOST_POINTS}", "give fewer values")
     return found
-
-
-def _refuse_bad_replicas(values: Iterable[str]) -> None:
-    for value in values:
-        if not (value.isdecimal() and 1 <= int(value) <= MOST_REPLICAS):
-            raise LabError(f"replicas is {value!r}", f"a whole number from 1 to {MOST_REPLICAS}", "--replicas 1,500")
 
 
 def _point(topology_name: str, values: Values, axes: Mapping[str, list[str]], engine: str) -> AskedPoint:

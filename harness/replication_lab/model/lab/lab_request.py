@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.endpoint import AskedEndpoint
+from replication_lab.model.lab.manager import AskedManager
 from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
@@ -23,7 +24,7 @@ class LabRequest:
     counts as a leftover once this process has ended. With `clocks_move` a server's clock can be set. `launcher` is the
     program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
     nodes in addition to the lab's own. `init` are SQL files to run at the first start. `endpoint` is a proxy in front
-    of the nodes.
+    of the nodes. `manager` lets a replica take over when the source is lost.
     """
 
     topology: Topology
@@ -38,6 +39,7 @@ class LabRequest:
     options: dict[str, StartOptions] = field(default_factory=dict)
     init: tuple[GivenFile, ...] = ()
     endpoint: AskedEndpoint | None = None
+    manager: AskedManager | None = None
 
     def __post_init__(self) -> None:
         for link in self.toxics:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.manager import MANAGER
 
 Values = dict[str, str]
 
@@ -17,9 +17,9 @@ CHOICES = {
     "wait_point": ("AFTER_SYNC", "AFTER_COMMIT"),
     PROTOCOL: ("A", "B", "C"),
 }
-# The settings of a whole case, as those of its endpoint (ENDPOINT.NAME) are. All others are of servers, or of the disks
-# of their nodes.
-OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE, ENDPOINT)
+# The settings of a whole case, as those of its endpoint (ENDPOINT.NAME) and its manager are. All others are of servers,
+# or of the disks of their nodes.
+OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE, ENDPOINT, MANAGER)
 # The settings of nodes that are no server's variables: a my.cnf file, and the emulated disks of their data.
 CNF, STORAGE, DISK = "cnf", "storage", "disk"
 # The value of CNF for a node without a file of the user, and of STORAGE for one without emulated disks.
@@ -30,9 +30,6 @@ BARE = ("0", "0ms", "none", "lan")
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
 VALUE = re.compile(r"[\w.:/+-]+")
-# All values from one number to another: 5..300ms.
-SWEEP = re.compile(r"(\d+)\.\.(\d+)([a-z/]*)")
-POINTS_OF_A_SWEEP = 6
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class AskedSetting:
 
     @property
     def is_of_case(self) -> bool:
-        return self.name in OWN or self.node == ENDPOINT
+        return self.name in OWN or self.node in (ENDPOINT, MANAGER)
 
     @property
     def is_file(self) -> bool:
@@ -67,23 +64,6 @@ class AskedSetting:
         if one == other or (self.name == RTT and is_bare(one) and is_bare(other)):
             return True
         return (self.is_variable or self.name == CLIENTS) and is_same(one, other)
-
-
-def values_of(text: str) -> list[str]:
-    """Return the values in a text: `1,16` are two, `5..300ms` six in equal ratios from 5ms to 300ms."""
-    return [value for part in text.split(",") for value in _swept(part)]
-
-
-def _swept(part: str) -> list[str]:
-    found = SWEEP.fullmatch(part)
-    if not found:
-        return [part]
-    low, high, unit = int(found[1]), int(found[2]), found[3]
-    if not 0 < low < high:
-        raise LabError(f"{part} is not a sweep", "a smaller and a larger number above 0", "5..300ms")
-    steps = range(POINTS_OF_A_SWEEP)
-    numbers = [round(low * (high / low) ** (step / steps[-1])) for step in steps]
-    return [f"{number}{unit}" for number in dict.fromkeys(numbers)]
 
 
 def setting(name: str) -> AskedSetting:

@@ -17,6 +17,8 @@ from replication_lab.world.docker import engine as docker_engine
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
 # The name of the endpoint that a container is.
 ENDPOINT_LABEL = "replication-lab.endpoint"
+# The name of the failover manager that a container belongs to.
+MANAGER_LABEL = "replication-lab.manager"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 # Compose gives it to containers; its images have only the name of the project.
 HASH = "com.docker.compose.config-hash"
