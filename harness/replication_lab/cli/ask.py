@@ -34,7 +34,7 @@ from replication_lab.cli.options import (
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.core.quantity import COUNT, DURATION
+from replication_lab.model.core.quantity import COUNT, DURATION, values_of
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.server_name import lab_text, server_text
@@ -103,7 +103,7 @@ def ask(
     **asked: Any,
 ) -> None:
     _refuse_bad_options(seed, {**asked, "save": save})
-    question = _question(_topologies(arguments).split(","), asked)
+    question = _question(topologies_in(arguments).split(","), asked)
     experiment = experiments.asked(question)
     question.refuse_a_single_case()
     if save:
@@ -114,7 +114,7 @@ def ask(
     leave(summary.exit_code)
 
 
-def _topologies(given: tuple[str, ...]) -> str:
+def topologies_in(given: tuple[str, ...]) -> str:
     """Return the text that names the topologies; LabError for none, or for several texts."""
     if not given:
         raise LabError("no topology is named", "at least one, such as semisync", "./lab list topologies")
@@ -160,7 +160,7 @@ def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
-    vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    vary = _images_as_engines({name: values_of(values) for name, values in pairs("--vary", asked["varied"]).items()})
     managers = (asked["manager"] or "").split(",")
     if len(managers) > 1:
         vary |= {MANAGER: managers}
