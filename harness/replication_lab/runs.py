@@ -120,8 +120,8 @@ def drill(
 
     With `keep` the lab of the first drill that fails stays up, and the run ends there.
     """
-    drill_set.make_ready(topology, engine, drills)
     asked = drill_set.lab_request(topology, engine, drills)
+    drill_set.make_ready(topology, asked.engine, drills)
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,

@@ -32,6 +32,15 @@ def alive(lab, spec):
 
 
 @contextmanager
+def host_alive(lab, spec):
+    """Start the hosts, then their servers: a container cannot join the network of one that has ended."""
+    services = [*(f"{node}-host" for node in spec.targets), *spec.targets]
+    docker("start", *ids(lab, services))
+    yield
+    docker("kill", *ids(lab, services))
+
+
+@contextmanager
 def thawed(lab, spec):
     docker("unpause", *ids(lab, spec.targets))
     yield
@@ -259,8 +268,10 @@ TAKEN_OFF = {
     "kill": Sabotage(alive, ": start"),
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
+    "crash": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
+    "host-kill": Sabotage(host_alive, ": start"),
     "manager-kill": Sabotage(managing, ": start"),
     "manager-cut": Sabotage(let_through, "iptables"),
     "endpoint-cut": Sabotage(let_through, "iptables"),

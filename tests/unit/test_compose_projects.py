@@ -313,7 +313,7 @@ def test_a_node_that_never_got_healthy_shows_its_log(engine, lab):
     """The check's last answer and the container's last lines."""
     health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "not replicating\n"}]}}
     (source,) = engine(Thing("lab-a", dead(), State=health))
-    source.logs = lambda tail: b"[ERROR] unknown variable 'x'\n"
+    source.logs = lambda tail, since=None: b"[ERROR] unknown variable 'x'\n"
     error = why(lab, "dependency failed to start")
 
     assert "source did not become healthy (running; not replicating)" in error.found

@@ -27,6 +27,7 @@ from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import endpoint
+from replication_lab.world.docker.attached import AttachedEndpoint
 from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, TransactionAnswer
 
 from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
@@ -98,15 +99,28 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
 
 
+def service_at(name, address):
+    """Return a service of a project, with its container's names and address."""
+    networks = {"shop_default": {"IPAddress": address, "Aliases": [name, "f00"]}}
+    container = SimpleNamespace(name=f"shop-{name}-1", attrs={"NetworkSettings": {"Networks": networks}})
+    return SimpleNamespace(network=lambda: container, addresses=lambda: {address})
+
+
 def test_a_client_of_a_server_is_told_by_its_address_or_by_its_name_in_a_network():
     """Servers that resolve names show the name of the container and that of its network."""
-    networks = {"shop_default": {"IPAddress": "10.0.0.9", "Aliases": ["proxy", "f00"]}}
-    container = SimpleNamespace(name="shop-proxy-1", attrs={"NetworkSettings": {"Networks": networks}})
-    service = SimpleNamespace(network=lambda: container, addresses=lambda: {"10.0.0.9"})
-    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service, None)
+    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service_at("proxy", "10.0.0.9"), None)
 
     assert all(map(found.is_client, ("10.0.0.9", "shop-proxy-1.shop_default", "proxy.shop_default")))
     assert not any(map(found.is_client, ("10.0.0.1", "shop-app-1.shop_default", "")))
+
+
+def test_an_endpoint_whose_own_link_was_attached_is_seen_by_the_link_s_toxiproxy():
+    """A server sees the connections of the Toxiproxy; those of another link are no clients of the endpoint."""
+    proxy, link = service_at("router", "10.0.0.9"), service_at("lab-toxiproxy-router-db", "10.0.0.7")
+    found = AttachedEndpoint("router:6446", HAPROXY, proxy, None, None, [link])
+
+    assert all(map(found.is_client, ("10.0.0.9", "10.0.0.7", "lab-toxiproxy-router-db.shop_default")))
+    assert not found.is_client("10.0.0.8")
 
 
 # --- a drill ----------------------------------------------------------------------------------------------------------

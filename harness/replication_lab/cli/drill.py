@@ -1,26 +1,28 @@
 """The command for drills."""
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from replication_lab import runs
+from replication_lab import runs as running
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import (
     as_json,
     clients_from,
+    duration,
     keep_failed,
     of_endpoint,
     of_engine,
     of_image,
     of_manager,
+    runs,
     server_of,
 )
 from replication_lab.cli.record import print_summary
@@ -39,12 +41,12 @@ from replication_lab.world import catalogue, places
 @click.argument(
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
-@click.option("--fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@click.option("--seconds", type=float)
+@click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
+@duration(None)
 @click.option("--seed", default=7, show_default=True)
 @of_engine
 @of_image
-@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@runs(1, "count")
 @of_endpoint
 @of_manager
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
@@ -71,9 +73,9 @@ def drill(
         besides = others["endpoint"] or others["manager"] or others["settings"]
         if fault or seconds is not None or keep or count > 1 or besides:
             raise LabError(
-                "no topology given for --fault, --seconds, --count, --endpoint, --manager, --set or --keep",
+                "no topology given for --drill, --duration, --runs, --endpoint, --manager, --set or --keep",
                 "lab drill TOPOLOGY with its options",
-                f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
+                f"./lab drill {_with_fault(fault)} --drill {fault}" if _with_fault(fault) else "./lab list drills",
             )
         listing.show("drills", json_)
         return
@@ -82,7 +84,7 @@ def drill(
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
-    _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+    _run(lambda number: running.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
 
 
 def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
@@ -101,7 +103,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
-    sys.exit(worst(summary.exit_code for summary in summaries))
+    leave(worst(summary.exit_code for summary in summaries))
 
 
 def _on_attached(
@@ -131,7 +133,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    _run(lambda number: running.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
@@ -140,7 +142,7 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
         raise LabError(
-            f"--fault {fault} with the file {given}", "a topology with --fault, or a file without it", "./lab drill"
+            f"--drill {fault} with the file {given}", "a topology with --drill, or a file without it", "./lab drill"
         )
     found = drill_set.read(Path(given))
     return found.topology, [found.with_duration(seconds)]

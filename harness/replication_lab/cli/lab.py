@@ -1,7 +1,6 @@
 """The commands for a lab as a whole: up, down, status, env, toxic, doctor and so on."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,9 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, command, names, output
+from replication_lab.cli import agreement, cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.exit_codes import leave_by
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
     as_json,
@@ -21,6 +21,7 @@ from replication_lab.cli.options import (
     of_image,
     of_lab,
     of_manager,
+    of_yes,
     server_of,
 )
 from replication_lab.lab import doctor as examination
@@ -30,14 +31,14 @@ from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.lab.managers import manager_of
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.condition import parse_links
 from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.question.server_options import options_by_node
-from replication_lab.world import catalogue, given_texts, installing
+from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
 
@@ -104,9 +105,15 @@ def up(
 
 @command("down")
 @of_lab
+@of_yes
 @as_json
-def down(name: str | None, json_: bool) -> None:
-    gone = removal.down(name, tell)
+def down(name: str | None, yes: bool, json_: bool) -> None:
+    def agreed(lab: str) -> None:
+        if not yes:
+            again = f"./lab down --lab {lab}"
+            agreement.ask(f"Stop {lab} and delete its data?", f"{lab} would be stopped and its data deleted", again)
+
+    gone = removal.down(name, tell, agreed)
     if json_:
         print_json({"down": gone})
 
@@ -148,36 +155,15 @@ def toxic(
 ) -> None:
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
-    elif link and "=" in link:
-        asked = parse_links([link, *filter(None, [toxic]), *more])
-        _put_toxics(asked, name, json_)
-    elif more:
-        raise LabError(
-            f"unexpected {' '.join(more)} after {link} {toxic}",
-            "LINK CONDITION, or LINK=CONDITION for each of several links",
-            "./lab toxic",
-        )
-    elif not link:
+    elif link:
+        from replication_lab.cli import link as of_links  # only here: it imports faults
+
+        tell(f"`lab toxic LINK CONDITION` is `lab link set {link} …` now")
+        of_links.put(link, toxic, more, name, json_)
+    else:
         from replication_lab.cli import listing  # only here: it imports experiments and drills
 
         listing.show(listing.TOXICS, json_)
-    elif not toxic:
-        raise LabError(f"no toxic given for {link}", "LINK CONDITION, or LINK none to remove its toxics", "./lab toxic")
-    else:
-        _put_toxics({link: toxic}, name, json_)
-
-
-def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
-    for each in asked.values():
-        labs.known_toxic(each)
-    with labs.changing(lab, "lab toxic") as found:
-        proofs = labs.set_toxics(found, asked)
-    if json_:
-        print_json(proofs if len(proofs) > 1 else proofs[0])
-    else:
-        for proof in proofs:
-            out.print(f"{proof.what}: {proof.found}")
-    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
 @command("doctor")
@@ -191,14 +177,14 @@ def doctor(json_: bool, undo: bool) -> None:
         return
     findings = examination.examine()
     print_json(findings) if json_ else output.findings(out, findings)
-    sys.exit(0 if all(finding.ok for finding in findings) else FAILED)
+    leave_by(findings, ExitCode.FINDING)
 
 
 @command("clean")
 @click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
 @click.option("--images", "images_", is_flag=True)
 @click.option("--dry-run", is_flag=True)
-@click.option("--yes", is_flag=True)
+@of_yes
 @as_json
 def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
     found = removal.removable(images_, labs_)
@@ -207,8 +193,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
         return
     if found and not yes:
         tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
-        if not installing.confirmed():
-            raise LabError("nothing was removed", "Enter to confirm, or --yes", "./lab clean --dry-run")
+        agreement.ask("Remove all of this?", "this would be removed", " ".join(["./lab clean", *labs_]))
     gone = removal.clean(images_, tell, found)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 

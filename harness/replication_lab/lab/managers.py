@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import permutations
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.companion import is_own
 from replication_lab.model.lab.endpoint import AskedEndpoint
-from replication_lab.model.lab.manager import AskedManager, asked_manager, refuse_unmanageable
+from replication_lab.model.lab.manager import AskedManager, asked_manager, refuse_unmanageable, roles_in
 from replication_lab.model.lab.topology import Topology
+from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
@@ -59,6 +61,10 @@ def prove(lab: Lab) -> list[Proof]:
     manager = lab.manager
     if manager is None:
         return []
+    if manager.kind.named_links:
+        names = [node.name for node in lab.topology.nodes]
+        for source, target in permutations(names, 2):
+            failover.link_port(lab, source, target)
     manager.manage()
     return [prove_view(lab, manager)]
 
@@ -116,5 +122,6 @@ def told(lab: Lab) -> str:
     manager = lab.manager
     if manager is None:
         return ""
-    seen = ", ".join(f"{node} {role}" for node, role in sorted(manager.view().items()))
-    return f"manager {manager.name}: {seen or 'sees no node'}"
+    said = manager.said()
+    seen = ", ".join(f"{node} {role}" for node, role in sorted(roles_in(said).items()))
+    return f"manager {manager.name}: {seen or said or 'sees no node'}"

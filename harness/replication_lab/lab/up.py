@@ -234,7 +234,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     else:
         tell(f"{lab.name} is already running; nothing changed")
         if changes := " ".join(f"{link}={toxic}" for link, toxic in asked.toxics.items()):
-            tell(f"its links keep their conditions; to change them: ./lab toxic {changes} --lab {lab.name}")
+            tell(f"its links keep their conditions; to change them: ./lab link set {changes} --lab {lab.name}")
     return lab
 
 

@@ -20,10 +20,9 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-# Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
-FIRST_PORT = 22_000
 # How long to wait for the new source: in all, and while it receives and applies nothing; then for a node's answer.
 CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
+SERVER_PORT = 3306
 # The role of a node that has neither a source nor a replica.
 ALONE = "alone"
 
@@ -39,12 +38,12 @@ def sources(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
 def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
     """Return each node, or each of `among`, that answers, with the node that it replicates from or an empty string."""
     proxies = lab.toxiproxy.proxies().values()
-    dialled = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
+    behind = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
     found = {}
     for node in (node.name for node in lab.topology.nodes if among is None or node.name in among):
         with suppress(LabError):
             state = Replica(lab.node(node).server()).status()
-            found[node] = dialled.get(state.port, state.host) if state else ""
+            found[node] = behind.get(state.port, state.host) if state else ""
     return found
 
 
@@ -171,7 +170,7 @@ def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     # Only here is it certain that it has applied all that it had received.
     errant = beyond(BinaryLog(other).gtids(), new)
     if not errant:
-        Replica(other).follow("toxiproxy", port(lab, new.name, other.name))
+        Replica(other).follow(*dialled(lab, new.name, other.name))
     return errant
 
 
@@ -325,7 +324,7 @@ def follow_as_replica(lab: Lab, server: Server, source: str) -> None:
         # It has no replica: its applier would wait for an acknowledgement until the timeout ends.
         SemiSync(server).set(False)
         SemiSync(server).enable_semisync_replica()
-    Replica(server).follow("toxiproxy", port(lab, source, server.name))
+    Replica(server).follow(*dialled(lab, source, server.name))
     set_role(lab, server, source=False)
 
 
@@ -348,20 +347,28 @@ def _source_for(lab: Lab, node: str) -> str:
 # --- the link between -------------------------------------------------------------------------------------------------
 
 
-def port(lab: Lab, source: str, target: str) -> int:
+def dialled(lab: Lab, source: str, target: str) -> tuple[str, int]:
+    """Return the host and port at which `target` reaches `source` across their link, which is made if there is none.
+
+    It is Toxiproxy's. If a manager tells replicas whom to follow, it knows the servers' own names; packet rules lead
+    these to the link.
+    """
+    port = link_port(lab, source, target)
+    manager = lab.manager
+    return (source, SERVER_PORT) if manager and manager.kind.named_links else ("toxiproxy", port)
+
+
+def link_port(lab: Lab, source: str, target: str) -> int:
     """Return the port of `source` for `target` at Toxiproxy: of the topology's link, or of a new one.
 
     A new link is as slow as the slower of the two nodes' links.
     """
-    for link in lab.topology.links:
-        if (link.source, link.target) == (source, target):
-            return link.port
     names = [node.name for node in lab.topology.nodes]
     if not {source, target} <= set(names):
         raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab status")
-    name, port = link_name(source, target), FIRST_PORT + 100 * names.index(source) + names.index(target)
-    if name not in lab.toxiproxy.proxies():
-        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
+    name, port = link_name(source, target), lab.topology.port_between(source, target)
+    if port not in {link.port for link in lab.topology.links} and name not in lab.toxiproxy.proxies():
+        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:{SERVER_PORT}")
         for body in _slowest(lab, {source, target}):
             lab.link(name).add(body)
     return port

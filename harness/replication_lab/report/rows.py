@@ -154,7 +154,7 @@ class ComparisonRow(Row, frozen=True, kw_only=True):
 
 
 class AnySummary(Row, frozen=True, kw_only=True, tag_field="kind"):
-    """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for exit code 0, 1, 2 or 3."""
+    """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, CRASHED or UNKNOWN for exit code 0, 1, 2 or 3."""
 
     schema: int = SCHEMA
     seed: int

@@ -100,6 +100,12 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
     if both := {name for _, name in state.servers.variables} & {setting_of(each)[1] for each in drill.settings}:
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
+    if drill.engine:
+        raise LabError(
+            f"drill {drill.name} of {topology} starts with {drill.engine}, whatever a question varies",
+            "a drill that starts with any engine",
+            f"./lab drill {topology} --drill {drill.name}",
+        )
     if question.ledger and drill.hot_row:
         raise LabError(
             f"drill {drill.name} of {topology} has transactions of its own", "another drill", "leave out --ledger"
@@ -133,7 +139,7 @@ def _named(question: Question, topology: str) -> Drill:
             f"drill {question.drill} of {topology} injects no fault: it only measures its own load, "
             "and a question has another load",
             f"a drill with a fault: {', '.join(sorted(known)) or 'there is none'}",
-            f"./lab drill {topology} --fault {question.drill}",
+            f"./lab drill {topology} --drill {question.drill}",
         )
     able = [each for each in catalogue.topologies() if question.drill in answers(each)]
     common = set.intersection(*(set(answers(each)) for each in question.topologies))

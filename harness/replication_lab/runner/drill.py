@@ -302,7 +302,7 @@ class DrillRun:
         if "unrecovered" not in self.seen:
             proofs += each.verify_recovered()
         times = (broke, held, healed, whole, self._time())
-        told = (change.refused, change.promoted, change.left)
+        told = (change.refused, each.refusals, change.promoted, change.left)
         self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, *told))
         unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")

@@ -13,7 +13,7 @@ from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.lab.managers import manager_of, refuse_no_address
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
@@ -48,12 +48,8 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 def known() -> dict[str, list[Drill]]:
     """Return all drills, by topology."""
-    found = {name: catalogue.drills(name) for name in catalogue.topologies()}
-    return {
-        name: [_read(catalogue.drill_file(name, each), name) for each in drills]
-        for name, drills in found.items()
-        if drills
-    }
+    found = {topology: catalogue.drills(topology) for topology in catalogue.topologies()}
+    return {topology: [load(topology, name) for name in names] for topology, names in found.items() if names}
 
 
 def load(topology: str, name: str) -> Drill:
@@ -63,8 +59,7 @@ def load(topology: str, name: str) -> Drill:
     if not names:
         able = [each for each in catalogue.topologies() if catalogue.drills(each)]
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
-    if name not in names:
-        raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
+    refuse_unknown(f"drill of {topology}", name, names, "./lab drill")
     return _read(catalogue.drill_file(topology, name), topology)
 
 
@@ -122,6 +117,8 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
+    for engine in asked.engines:
+        fitting_servers.check(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
@@ -141,18 +138,15 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
             "./lab drill",
         )
     for each in asked.options:
-        if each not in kind.options:
-            raise unknown_name(f"kind of options in {where}", each, kind.options, "./lab drill")
+        refuse_unknown(f"kind of options in {where}", each, kind.options, "./lab drill")
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
-    """Return the drill of that name, or all drills of a topology, with this duration if it is given."""
+    """Return the drill of that name, or all of a topology that start with any engine, with this duration if given."""
     refuse_no_time(seconds)
     catalogue.topology(topology)
-    return [
-        load(topology, name).with_duration(seconds)
-        for name in ([fault] if fault else catalogue.drills(topology) or [""])
-    ]
+    found = [load(topology, name) for name in ([fault] if fault else catalogue.drills(topology) or [""])]
+    return [each.with_duration(seconds) for each in found if fault or not each.engine]
 
 
 def at_endpoint(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
@@ -209,10 +203,11 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
             f"{', '.join(movers)} shifts a server's clock, which {', '.join(others)} does not support: "
             "only images with the lab's own entrypoint do",
             "an engine that is built here, or another drill",
-            f"./lab drill {topology} --fault NAME",
+            f"./lab drill {topology} --drill NAME",
         )
     docker_engine.ensure()
-    servers.make_ready(found, engine)
+    for text in dict.fromkeys([engine, *(text for each in drills for text in each.engines)]):
+        servers.make_ready(found, text)
     packet_ability.refuse_unable(toxics(drills), [found])
 
 
@@ -265,10 +260,16 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
     )
 
 
-def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabRequest:
-    """Return the request of a lab on which these drills can be done."""
+def lab_request(topology: str, engine: str, drills: Sequence[Drill]) -> LabRequest:
+    """Return the request of a lab on which these drills can be done, with the engine that they name themselves."""
+    engines = {each.engine for each in drills} or {""}
+    if len(engines) > 1:
+        raise LabError(
+            f"{', '.join(each.name for each in drills)} start with different engines", "one of them", "./lab drill"
+        )
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    return LabRequest(catalogue.topology(topology), engine, f"drill-{topology}", keep=False, clocks_move=clocks_move)
+    wanted = (catalogue.topology(topology), engines.pop() or engine)
+    return LabRequest(*wanted, f"drill-{topology}", keep=False, clocks_move=clocks_move)
 
 
 class Labs:
@@ -322,7 +323,7 @@ class Labs:
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_roles:
+        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_lab:
             self.renew()
         return evidence
 

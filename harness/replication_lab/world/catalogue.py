@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.experiment.published import Source
 from replication_lab.model.lab import size
 from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
@@ -209,8 +209,7 @@ def disks() -> dict[str, Disk]:
 
 
 def disk(name: str) -> Disk:
-    if name not in disks():
-        raise unknown_name("disk", name, disks(), "./lab list disks")
+    refuse_unknown("disk", name, disks(), "./lab list disks")
     return disks()[name]
 
 
@@ -234,8 +233,7 @@ def endpoints() -> list[str]:
 
 @cache
 def endpoint(name: str) -> EndpointKind:
-    if name not in endpoints():
-        raise unknown_name("endpoint", name, endpoints(), "./lab up --help")
+    refuse_unknown("endpoint", name, endpoints(), "./lab up --help")
     return msgspec.yaml.decode((ENDPOINTS / f"{name}.yaml").read_bytes(), type=EndpointKind)
 
 
@@ -307,8 +305,7 @@ def tested() -> dict[str, list[Tested]]:
 
 def engine(name: str) -> Engine:
     """Return the engine of that name; LabError if there is none."""
-    if name not in engines():
-        raise unknown_name("engine", name, engines(), "./lab list engines")
+    refuse_unknown("engine", name, engines(), "./lab list engines")
     return engines()[name]
 
 

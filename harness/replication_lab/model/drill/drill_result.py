@@ -103,6 +103,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
         for each in (*evidence.drill.expected, *expected_of(evidence), QUIET_LOGS)
     ]
     judgements += [_is_refused(acted, doubts) for acted in evidence.acted if acted.step.is_refused]
+    judgements += _upgraded(evidence, doubts)
     if evidence.unrecovered:
         judgements.append(_not_recovered(evidence, doubts))
     return Result(
@@ -123,6 +124,17 @@ def _is_refused(acted: FaultEvidence, doubts: list[str]) -> FigureJudgement:
     verdict = Verdict.UNKNOWN if doubts else Verdict.HOLDS if acted.refused else Verdict.REFUTED
     reason = doubts[0] if doubts else acted.refused or f"{node} was promoted"
     return _judgement(asked, verdict, int(bool(acted.refused)), reason)
+
+
+def _upgraded(evidence: Evidence, doubts: list[str]) -> Iterator[FigureJudgement]:
+    """Yield the verdict about each node that was to run another server, if the drill's file has none about it."""
+    known = {each.figure for each in evidence.drill.expected}
+    for acted in evidence.acted:
+        for node, why in acted.upgrades.items():
+            asked = Expectation(f"{node} runs the other server on its data", f"upgraded.{node}", equals=1)
+            if asked.figure not in known:
+                verdict = Verdict.UNKNOWN if doubts else Verdict.REFUTED if why else Verdict.HOLDS
+                yield _judgement(asked, verdict, int(not why), doubts[0] if doubts else why or "it serves")
 
 
 def _not_recovered(evidence: Evidence, doubts: list[str]) -> FigureJudgement:
@@ -166,6 +178,7 @@ def _of_nodes(evidence: Evidence) -> Figures:
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
         figures["lost_transactions"] = sum(counted)
     for acted in evidence.acted:
+        figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
         figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:

@@ -62,7 +62,8 @@ class FaultEvidence(msgspec.Struct, frozen=True):
 
     `views` are the states that the nodes reported just before the recovery, `positions` how far they were then.
     `errant` are the rows of the ledger, as ranges of ids, that a node had and the promoted one did not, before they
-    were discarded. `refused` is why a failover was refused. `promoted` are the nodes that began to take writes under a
+    were discarded. `refused` is why a failover was refused. `upgrades` are the nodes that were to run another server,
+    with what that server said if it did not start. `promoted` are the nodes that began to take writes under a
     manager, each with the time, and `left` is what that manager left for a person to do.
     """
 
@@ -78,6 +79,7 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     positions: dict[str, Position] = {}
     errant: dict[str, list[tuple[int, int]]] = {}
     refused: str = ""
+    upgrades: dict[str, str] = {}
     promoted: list[tuple[float, str]] = []
     left: list[str] = []
 

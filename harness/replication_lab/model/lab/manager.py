@@ -21,6 +21,8 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `image` is in images/, and the name of a service, too; a vendor's has a slash, and the service is called after what
     follows it. With `beside_nodes` each node has its own, IMAGE-NODE, whose network the node uses. `replication` and
     `engines` are what it can manage; no `engines` stand for every one. With `relays` a replica may follow another one.
+    With `named_links` it tells a replica to follow a node by that node's name and own port, and packet rules beside
+    each node lead that to the link between them.
 
     These commands run in its container: `view` prints the nodes that it manages, one a line with its role (source
     or replica) before it; `manage` lets it act, and `quiet` lets it only observe, which it does until `manage` is
@@ -36,6 +38,7 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replication: tuple[str, ...] = ("async", "semisync")
     engines: list[str] = []
     relays: bool = False
+    named_links: bool = False
     view: list[str] = []
     manage: list[str] = []
     quiet: list[str] = []

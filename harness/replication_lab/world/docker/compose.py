@@ -26,10 +26,7 @@ class Project:
 
         `subprocess.CalledProcessError`, with what Compose said, if that fails or as soon as `is_lost` says so.
         """
-        command = ["docker", "compose", *(word for file in self.files for word in ("-f", str(file)))]
-        command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
-        command += ["up", "--detach", *services]
-        subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        command = self._call("up", "--detach", *services)
         looked = clock.timer()
         while not self._is_healthy(services):
             if clock.timer() - looked >= LOOK_CLOSELY_SECONDS:
@@ -37,6 +34,17 @@ class Project:
                 if is_lost():
                     raise subprocess.CalledProcessError(1, command, stderr=b"")
             clock.pause(LOOK_SECONDS)
+
+    def make_again(self, service: str) -> None:
+        """Make the container of a service again if its files have changed, without starting it; errors as of `up`."""
+        self._call("up", "--no-start", "--no-deps", service)
+
+    def _call(self, *words: str) -> list[str]:
+        command = ["docker", "compose", *(word for file in self.files for word in ("-f", str(file)))]
+        command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
+        command += words
+        subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        return command
 
     def _is_healthy(self, services: Sequence[str]) -> bool:
         found = labels.health(self.name)

@@ -53,6 +53,9 @@ class Lab:
     # What an experiment wanted of this machine, and why it was not possible: each is a doubt of the run.
     not_done: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    # The servers of nodes that run another one since the start, as in `engine`.
+    exchanged: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
     @cached_property
     def all_containers(self) -> LabContainers:
         return LabContainers(self.name)
@@ -79,9 +82,14 @@ class Lab:
         return known | ({self.topology.replication} - REPORTED) | ({"own_slap"} if slap else set())
 
     @property
+    def servers_of_nodes(self) -> dict[str, str]:
+        """The text of each node's server, as it is now."""
+        return servers.of_nodes(self.topology, self.engine) | self.exchanged
+
+    @property
     def different_nodes(self) -> list[str]:
         """One node for each different engine or image; a single node if all run the same."""
-        found = servers.of_nodes(self.topology, self.engine)
+        found = self.servers_of_nodes
         return list({text: node for node, text in reversed(found.items())}.values())[::-1]
 
     def application(self, _node: str) -> tuple[str, str]:

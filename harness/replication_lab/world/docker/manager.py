@@ -11,13 +11,18 @@ from replication_lab.world.docker.service import Service
 
 
 def overlay(lab: str, compose_file: Path, topology: Topology, asked: AskedManager) -> str:
-    """Return the Compose file that adds the manager to a topology."""
+    """Return the Compose file that adds the manager to a topology.
+
+    `ports` are those at Toxiproxy by which a node replicates from each other one, {node: {other: port}}.
+    """
+    nodes = [node.name for node in topology.nodes]
     return compose_template.filled(
         catalogue.MANAGERS / f"{asked.name}.yaml.j2",
         lab=lab,
         topology=compose_file,
         replication=topology.replication,
-        nodes=[node.name for node in topology.nodes],
+        nodes=nodes,
+        ports={node: {peer: topology.port_between(peer, node) for peer in nodes if peer != node} for node in nodes},
         source=topology.source.name,
         **dict(asked.settings),
     )
@@ -33,8 +38,11 @@ class RunningManager:
 
     def view(self) -> dict[str, str]:
         """Return the role of each node that it manages, as it sees them; LabError if one of its programs cannot."""
-        said = at_once.of_each(lambda service: service.run(*self.kind.view), self.services)
-        return roles_in("\n".join(said))
+        return roles_in(self.said())
+
+    def said(self) -> str:
+        """Return what it prints of its view: the roles, or why it sees none."""
+        return "\n".join(at_once.of_each(lambda service: service.run(*self.kind.view), self.services)).strip()
 
     def manage(self) -> None:
         """Let it act from now on."""

@@ -126,19 +126,31 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    kept, env_file = lab_files.settings(lab.name), lab_files.file_of(lab.name, lab_files.SETTINGS)
-    written = [
-        lab_files.file_of(lab.name, suffix) for suffix in (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER)
-    ]
-    own = [compose_file(lab), *written]
-    files = tuple(file for file in (*own, overlay) if file.exists())
+    running = _of_running(lab, overlay)
     try:
-        with exported(kept):
-            compose.Project(lab.name, files, env_file).up(lambda: _has_lost_one(lab.name, services), services)
+        with exported(lab_files.settings(lab.name)):
+            running.up(lambda: _has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
         raise _why_not_started(lab, error) from error
     lab.refresh()
+
+
+def make_again(lab: Lab, service: str) -> None:
+    """Make the container of a service again as the files of the lab say now, without starting it."""
+    try:
+        with exported(lab_files.settings(lab.name)):
+            _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
+    except subprocess.CalledProcessError as error:
+        raise _why_not_started(lab, error) from error
+
+
+def _of_running(lab: Lab, overlay: Path) -> compose.Project:
+    """Return the files of a running lab, those that there are, and an overlay."""
+    suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER)
+    written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
+    files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
+    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS))
 
 
 def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:

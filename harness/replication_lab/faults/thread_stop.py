@@ -1,15 +1,17 @@
-"""The base of faults that stop a thread of replicas."""
+"""A replica one of whose threads is stopped, as by STOP REPLICA SQL_THREAD or IO_THREAD."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import REPLICAS, OnServers
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.fault import NODES
 from replication_lab.replication import received
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.replica import Replica, ReplicaThread
+from replication_lab.world.mysql.replica import APPLIER, RECEIVER, Replica, ReplicaThread
 from replication_lab.world.mysql.server import Server
 
 SOURCE_SECONDS = 60
@@ -43,6 +45,32 @@ class ThreadStop(OnServers):
 
     def hindrance(self, node: str) -> str:
         return self.state if self._is_to_run(node) and not self.replica(node).runs(self.thread) else ""
+
+
+@fault(
+    "applier-stop",
+    acts_on=NODES,
+    does="the replica's applier is stopped; it still receives, and acknowledges",
+    proof="the applier is stopped, also between the readings; after recovery: it runs",
+    needs=(REPLICAS,),
+)
+class ApplierStop(ThreadStop):
+    """Replicas that receive and acknowledge, and apply nothing."""
+
+    thread = APPLIER
+
+
+@fault(
+    "receiver-stop",
+    acts_on=NODES,
+    does="the replica's receiver is stopped: it applies what it has received, and acknowledges nothing more",
+    proof="the receiver is stopped, also between the readings; after recovery: it runs",
+    needs=(REPLICAS,),
+)
+class ReceiverStop(ThreadStop):
+    """Replicas that apply what they have received, and no more."""
+
+    thread = RECEIVER
 
 
 def start_thread(lab: Lab, node: str, thread: ReplicaThread) -> None:
