@@ -134,8 +134,10 @@ class Lab:
         own = [service for service, name in labelled.items() if name]
         if not own:
             return None
-        name = labelled[own[0]]
-        return RunningManager(name, catalogue.manager(name), tuple(self.service(service) for service in sorted(own)))
+        name, first = labelled[own[0]], f"-{self.topology.source.name}"
+        # The one beside the source begins first.
+        own.sort(key=lambda service: (not service.endswith(first), service))
+        return RunningManager(name, catalogue.manager(name), tuple(map(self.service, own)))
 
     @property
     def written_host(self) -> str:
