@@ -244,6 +244,8 @@ TAKEN_OFF = {
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
     "cut": Sabotage(whole, " sent POST /proxies/"),
+    "cut-site": Sabotage(whole, " sent POST /proxies/"),
+    "lose-site": Sabotage(alive, ": start"),
     "flap": Sabotage(whole, " sent POST /proxies/"),
     "toxic": Sabotage(clear, " sent DELETE /proxies/"),
     "packets": Sabotage(lossless, "iptables"),

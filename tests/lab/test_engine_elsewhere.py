@@ -157,7 +157,7 @@ TICKS = 0.05
 def elsewhere_is(monkeypatch):
     """Set the reason why the engine's machine is not this one, as for the readings of the machine; empty if it is."""
     # Its container ends with the last reference to it.
-    monkeypatch.setattr(reach, "_hands", [])
+    monkeypatch.setattr(reach, "_hands", {})
 
     def set_(reason):
         monkeypatch.setattr(machine, "facts", lambda: machine.EngineMachine("", "", 1, 1, "", elsewhere=reason))

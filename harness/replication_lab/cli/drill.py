@@ -13,7 +13,17 @@ from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, clients_from, keep_failed, of_endpoint, of_engine, of_image, server_of
+from replication_lab.cli.options import (
+    as_json,
+    clients_from,
+    keep_failed,
+    of_endpoint,
+    of_engine,
+    of_image,
+    of_sites,
+    server_of,
+    sites_of,
+)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
@@ -34,6 +44,7 @@ from replication_lab.world import catalogue, places
 @of_engine
 @of_image
 @click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@of_sites
 @of_endpoint
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
 @clients_from
@@ -67,7 +78,11 @@ def drill(
     topology, drills = _chosen(topology, fault, seconds)
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", _endpoint_settings(others["settings"]))
     server = server_of(topology, others["engine"], others["image"])
-    _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
+    _run(
+        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
+        *(count, keep, json_),
+    )
 
 
 def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
@@ -106,9 +121,9 @@ def _on_attached(
             "a project whose endpoint was named when it was attached",
             "./lab attach --help",
         )
-    if topology or others["engine"] or others["image"]:
+    if topology or others["engine"] or others["image"] or others["sites"]:
         raise LabError(
-            f"--lab {others['name']} with {topology or 'options for the servers'}",
+            f"--lab {others['name']} with {topology or 'options for servers or sites'}",
             "either an attached project, which is used as it is, or a topology",
             f"./lab drill --lab {others['name']}",
         )

@@ -12,7 +12,18 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 from replication_lab.cli import FAILED, cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
-from replication_lab.cli.options import as_json, of_cnf, of_disks, of_endpoint, of_engine, of_image, of_lab, server_of
+from replication_lab.cli.options import (
+    as_json,
+    of_cnf,
+    of_disks,
+    of_endpoint,
+    of_engine,
+    of_image,
+    of_lab,
+    of_sites,
+    server_of,
+    sites_of,
+)
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
@@ -39,6 +50,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
+@of_sites
 @of_endpoint
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @of_disks
@@ -55,6 +67,8 @@ def up(
     relays: int | None,
     name: str | None,
     toxics: tuple[str, ...],
+    sites: tuple[str, ...],
+    site_addresses: tuple[str, ...],
     endpoint: str | None,
     storage: tuple[str, ...],
     init: tuple[str, ...],
@@ -67,7 +81,8 @@ def up(
     cnf = cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
-    found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
+    found = catalogue.topology(topology)
+    changed = {link: labs.without_none(asked) for link, asked in parse_links(toxics, "--toxic").items()}
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
@@ -77,6 +92,7 @@ def up(
         options=options,
         init=run_first,
         endpoint=in_front,
+        sites=sites_of(found, sites, site_addresses),
     )
     lab = labs.up(asked, tell)
     if json_:

@@ -6,12 +6,15 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
+from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
+from replication_lab.model.lab.site import ADDRESS_OPTION, OPTION, Site, placed
 from replication_lab.model.lab.storage import AUTO
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import beside_nodes
+from replication_lab.world.docker import beside_nodes, engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -66,6 +69,19 @@ of_endpoint = click.option(
     metavar="NAME",
     help="Put a proxy in front of the nodes, and let clients use its address: haproxy.  [default: none]",
 )
+
+
+of_sites = all_of(
+    click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
+    click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
+)
+
+
+def sites_of(topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...]) -> dict[str, Site]:
+    """Return the site of each node; empty for a lab on one engine."""
+    asked = pairs(OPTION, endpoints, "replica=ssh://ops@db2")
+    named = {node: engine.endpoint_of(text) for node, text in asked.items()}
+    return placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"))
 
 
 def percentage(text: str, option: str) -> float:

@@ -11,7 +11,7 @@ from replication_lab import replication
 from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import disks, endpoints, killed_views, memory, option_check, sql_files, start_options
+from replication_lab.lab import disks, endpoints, killed_views, memory, option_check, sites, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -82,6 +82,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint))
+    sites.bring_images(asked)
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -92,8 +93,9 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     if catalogue.is_resized(topology.name):
         memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
-    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}")
-    project.refuse_taken(name)
+    where = "".join(f", {node} at {site}" for node, site in asked.sites.items() if site.endpoint)
+    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}{where}")
+    project.refuse_taken(name, {"", *(site.endpoint for site in asked.sites.values())})
     lab = project.start(placed)
     try:
         proofs = _proofs_with_options(lab, asked, tell)
@@ -198,6 +200,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             f"{asked.engine}, or another --lab",
             f"./lab down --lab {lab.name}",
         )
+    sites.refuse_another_place(lab, asked)
     if asked.init:
         raise LabError(
             f"{lab.name} is already running, and --init runs files only at the first start",
@@ -377,4 +380,9 @@ def _can_answer(lab: Lab, link: RunningLink, end: str) -> bool:
 
 def known_toxic(name: str) -> Toxic:
     """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
-    return catalogue.toxic("lan" if name == "none" else name)
+    return catalogue.toxic(without_none(name))
+
+
+def without_none(condition: str) -> str:
+    """Return the name of the toxic that a condition of a link is; none is the one without an effect."""
+    return "lan" if condition == "none" else condition

@@ -6,6 +6,7 @@ from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose, unknown_name
+from replication_lab.model.lab.link_port import made_port
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
@@ -20,8 +21,6 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-# Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
-FIRST_PORT = 22_000
 # How long to wait for the new source: in all, and while it receives and applies nothing; then for a node's answer.
 CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
 # The role of a node that has neither a source nor a replica.
@@ -354,7 +353,7 @@ def port(lab: Lab, source: str, target: str) -> int:
     names = [node.name for node in lab.topology.nodes]
     if not {source, target} <= set(names):
         raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab status")
-    name, port = link_name(source, target), FIRST_PORT + 100 * names.index(source) + names.index(target)
+    name, port = link_name(source, target), made_port(names, source, target)
     if name not in lab.toxiproxy.proxies():
         lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
         for body in _slowest(lab, {source, target}):

@@ -22,6 +22,7 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
@@ -237,10 +238,13 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
     )
 
 
-def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabRequest:
-    """Return the request of a lab on which these drills can be done."""
+def lab_request(
+    topology: str, engine: str, drills: Iterable[Drill], sites: Mapping[str, Site] | None = None
+) -> LabRequest:
+    """Return the request of a lab on which these drills can be done, its nodes on these sites if there are any."""
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    return LabRequest(catalogue.topology(topology), engine, f"drill-{topology}", keep=False, clocks_move=clocks_move)
+    found, name = catalogue.topology(topology), f"drill-{topology}"
+    return LabRequest(found, engine, name, keep=False, clocks_move=clocks_move, sites=dict(sites or {}))
 
 
 class Labs:
