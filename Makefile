@@ -1,6 +1,8 @@
 # Shortcuts for the `lab` command and pytest. `make help` lists them.
 TOPOLOGY ?= semisync
 ENGINE ?=
+# YES=1 asks nothing before data are deleted, as without a terminal.
+YES ?=
 PYTHON = .venv/bin/python
 # What is compiled is kept, whatever the environment says: it saves each `lab` command of a test 0.2 s.
 export PYTHONDONTWRITEBYTECODE =
@@ -26,8 +28,8 @@ help:  ## print this list
 lab-up:  ## start and verify a lab: make lab-up TOPOLOGY=semisync ENGINE=mariadb
 	@./lab up $(TOPOLOGY) $(if $(ENGINE),--engine $(ENGINE))
 
-lab-down:  ## stop the lab of TOPOLOGY and delete its data
-	@./lab down --lab lab-$(TOPOLOGY)
+lab-down:  ## stop the lab of TOPOLOGY and delete its data; ask first, or YES=1
+	@./lab down --lab lab-$(TOPOLOGY) $(if $(YES),--yes)
 
 lab-status:  ## show the running labs and their replication
 	@./lab status
@@ -35,8 +37,8 @@ lab-status:  ## show the running labs and their replication
 lab-doctor:  ## check prerequisites and leftovers on this host
 	@./lab doctor
 
-lab-clean:  ## remove this checkout's labs that no running command uses, and leftovers; ask first on a terminal
-	@./lab clean
+lab-clean:  ## remove this checkout's labs that no running command uses, and leftovers; ask first, or YES=1
+	@./lab clean $(if $(YES),--yes)
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
 	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-whole

@@ -85,7 +85,7 @@ class Commands:
 
 
 def main(command: Sequence[str]) -> None:
-    """Make the environment unless another command just did, and become that command; exit with status 3 if it fails."""
+    """Make the environment unless another command just did, and become that command; exit with status 2 if it fails."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -98,7 +98,8 @@ def main(command: Sequence[str]) -> None:
         sys.exit(128 + stop.args[0])
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(3)
+        # The code of 0.2 for one release, as of replication_lab.cli.exit_codes.
+        sys.exit(3 if os.environ.get("LAB_EXIT_CODES") == "old" else 2)
     os.execv(PYTHON, [str(PYTHON), "-m", "replication_lab", *command])
 
 

@@ -192,14 +192,18 @@ def judged(docker, request):
 
 @pytest.fixture(scope="module")
 def drill_labs(docker):
-    """Return the lab that the drills of a topology share, by the topology's name; remove that of the one before."""
+    """Return the lab that the drills of a topology share, by the topology's name and the engine that a drill names.
+
+    That of the one before is removed.
+    """
     known = {}
 
-    def of(topology):
-        for other in set(known) - {topology}:
+    def of(topology, engine=""):
+        for other in set(known) - {(topology, engine)}:
             known.pop(other).renew()
-        engine, drills = catalogue.default_engine(topology), drill_set.known()[topology]
-        return known.setdefault(topology, drill_set.Labs(drill_set.lab_request(topology, engine, drills), print))
+        drills = [each for each in drill_set.known()[topology] if each.engine == engine]
+        asked = drill_set.lab_request(topology, catalogue.default_engine(topology), drills)
+        return known.setdefault((topology, engine), drill_set.Labs(asked, print))
 
     yield of
     for own in known.values():
@@ -218,7 +222,9 @@ def drilled(drill_labs, tmp_path):
         ledger = tmp_path / f"{name}-{seed}"
         request = DrillRequest(as_drill or drill_set.load(topology, name), seed, transactions=transactions)
         with ignoring_noise():
-            labs = drill_labs(topology)
+            if engine := request.drill.engine:
+                drill_set.make_ready(topology, engine, [request.drill])
+            labs = drill_labs(topology, engine)
             evidence = (
                 labs.do(request, ledger) if meanwhile is None else _meddled(labs, request, ledger, (when, meanwhile))
             )
@@ -231,7 +237,7 @@ def drilled(drill_labs, tmp_path):
 
 def is_usable(evidence, drill):
     """Return whether another drill can be done on the lab of one."""
-    return not (evidence.doubts or evidence.failed_proofs or evidence.unrecovered or drill.changes_roles)
+    return not (evidence.doubts or evidence.failed_proofs or evidence.unrecovered or drill.changes_lab)
 
 
 def _meddled(labs, request, ledger, meanwhile):

@@ -21,7 +21,10 @@ def errors(value: Any, rule: dict, whole: dict, at: str = "") -> list[str]:
     if "anyOf" in rule:
         found = [errors(value, each, whole, at) for each in rule["anyOf"]]
         return [] if [] in found else min(found, key=len)
-    told = [f"{at}: no {rule['type']}"] if "type" in rule and not isinstance(value, TYPES[rule["type"]]) else []
+    kinds = rule.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    fits = not kinds or any(isinstance(value, TYPES[kind]) for kind in kinds)
+    told = [] if fits else [f"{at}: no {' or '.join(kinds)}"]
     told += [f"{at}: not one of {rule['enum']}"] if "enum" in rule and value not in rule["enum"] else []
     if told:
         return told

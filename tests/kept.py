@@ -67,13 +67,16 @@ def judged(name: str) -> Summary:
 
 @cache
 def drills_of(topology: str) -> DrillsSummary | None:
-    """Return the summary of a topology's kept record in today's words; None if none is kept."""
+    """Return the summary of a topology's kept record in today's words; None if none is kept.
+
+    A record that has another name than a topology keeps its words.
+    """
     name = f"drill-{topology}"
     if name not in golden.names():
         return None
     found = judged(name)
     assert isinstance(found, DrillsSummary)
-    today = {drill.name: drill for drill in drill_set.known()[topology]}
+    today = {drill.name: drill for drill in drill_set.known().get(topology, [])}
     drills = [reworded(drill, today[drill.name]) if drill.name in today else drill for drill in found.drills]
     return msgspec.structs.replace(found, drills=drills)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from replication_lab.model.core.quantity import DURATIONS
 from replication_lab.model.lab.storage import ALONE, LEVELS, MOST_DISKS
 from replication_lab.model.question.load import INSERTS, OTHER, SYSBENCH
 from replication_lab.model.question.question import Question
@@ -38,10 +39,10 @@ DESCRIBED = {
     "init": "SQL to run before the load, after the tables are made.",
     "cnf": "The files that the setting cnf names.",
     "engine": "Engine of the servers. Default: that of each topology.",
-    "seconds": "Seconds of load per case and round.",
+    "seconds": "Load per case and round: seconds, or a duration such as 2min.",
     "margin": "Measure until each ratio to the baseline is known within ± this share, at 95 % confidence; 0.1 is 10 %.",
     "rounds": "Maximum number of rounds.",
-    "max_minutes": "Start no round after this number of minutes; 0 stands for no limit.",
+    "max_minutes": "Start no round after this number of minutes, or this duration, such as 2h; 0 stands for no limit.",
     "drill": "Drill to run for each case after the load, such as lose-source.",
     "drill_runs": "Number of drills for each case; 0 stands for the default, 3.",
     "ledger": "Whether the clients of a drill run the workload's transactions; `lost` then counts transactions.",
@@ -50,7 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},
     RATE: {
         "type": "string",
-        "description": "Transactions to begin each second or minute, evenly spaced: 200/s or 12000/m.",
+        "description": "Transactions to begin each second or minute, evenly spaced: 200/s or 12000/min.",
     },
     RTT: {"type": "string", "description": "Round trip of every link: 40ms, 40ms±5ms, or the name of a toxic."},
     **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
@@ -76,6 +77,9 @@ def schema() -> bytes:
         fields[name]["description"] = about
     for name, (least, most) in LIMITS.items():
         fields[name] |= {"minimum": least, "maximum": most}
+    for name in fields.keys() & DURATIONS.keys():
+        # A number, or a text with a unit.
+        fields[name]["type"] = [fields[name]["type"], "string"]
     fields["topologies"] |= {"minItems": 1, "uniqueItems": True}
     # An alternative to a file: a name that an editor completes.
     fields["workload"]["anyOf"][0]["enum"] = [INSERTS, *SYSBENCH]

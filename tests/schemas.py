@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from replication_lab import faults
+from replication_lab.model.core.quantity import DURATIONS
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.experiment.published import Data
 from replication_lab.model.lab import topology, toxic
@@ -37,6 +38,10 @@ def of_drills() -> Schema:
     drill["required"] = [key for key in drill["required"] if key not in ("name", "topology", "expected")]
     # One of `expected` and `promises` is required.
     drill["properties"]["promises"] = {"type": "array", "items": {"enum": sorted(drill_set.promises())}}
+    for each in ("Drill", "Step", "FaultSpec"):
+        # A number, or a text with a unit.
+        for key in found["$defs"][each]["properties"].keys() & DURATIONS.keys():
+            found["$defs"][each]["properties"][key]["type"] = ["number", "string"]
     for each in ("Step", "FaultSpec"):
         fault = found["$defs"][each]["properties"]
         fault.pop("settings")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one command of the lab in a pipeline and leaves its report in lab-report/; docs/ci.md explains it.
 #
-#     pipeline.sh drill async --fault cut-link
+#     pipeline.sh drill async --drill cut-link
 #
 # LAB               the lab's command; by default the one of the checkout that this script is in
 # LAB_CACHE         folder for archives of the images, which the pipeline keeps; empty for none
@@ -11,13 +11,26 @@
 # LAB_BASELINE      file of `lab report --format baseline`, or folder of such files, to compare the run with
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
+# LAB_EXIT_CODES    old: end with the codes of 0.2, in which 2 and 3 mean the reverse; for one release
+# LAB_INSTALL       no: install nothing that is missing on this machine; yes if empty
 set -eu
+export LAB_INSTALL="${LAB_INSTALL:-yes}"
+codes=${LAB_EXIT_CODES:-}
+unset LAB_EXIT_CODES
+
+end() {
+  case $codes$1 in
+    old2) exit 3 ;;
+    old3) exit 2 ;;
+    *) exit "$1" ;;
+  esac
+}
 lab=${LAB:-$(dirname "$0")/../../lab}
 report="lab-report"
 
 if [ $# = 0 ]; then
-  printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --fault cut-link\n' "$0" >&2
-  exit 3
+  printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --drill cut-link\n' "$0" >&2
+  end 2
 fi
 
 # An archive that is current is kept, an old one is replaced.
@@ -48,7 +61,7 @@ mkdir "$report"
 if [ -z "$after" ] || [ "$after" = "$before" ]; then
   echo "**No run was recorded**: exit code $code" | tee "$report/verdicts.md"
   # A command that recorded nothing, such as --help, has no verdict to be green for, and none that is unknown.
-  code=3
+  code=2
 else
   folder=$(dirname "$after")
   cp "$folder"/* "$report/"
@@ -56,17 +69,17 @@ else
   if [ -n "${LAB_BASELINE:-}" ]; then
     compared=0
     "$lab" compare "$LAB_BASELINE" "$folder" --margin "${LAB_MARGIN:-10%}" --format markdown >>"$report/verdicts.md" || compared=$?
-    # 3 and 1 are worse than 2, which is worse than 0.
+    # A failure is worse than a finding, which is worse than something that is not known.
     case $code$compared in
-      *3*) code=3 ;;
-      *1*) code=1 ;;
       *2*) code=2 ;;
+      *1*) code=1 ;;
+      *3*) code=3 ;;
     esac
   fi
   cat "$report/verdicts.md"
 fi
-if [ "$code" = 2 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
+if [ "$code" = 3 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
   echo "a verdict is UNKNOWN; LAB_UNKNOWN=pass lets it pass" >&2
   exit 0
 fi
-exit "$code"
+end "$code"

@@ -13,7 +13,7 @@ from pkgutil import get_data
 from typing import Any
 
 # The build reads it here.
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 
 # The public names and their modules, which the stub beside this file has for type checkers and editors as well. The
 # archive of clients beside the nodes has it, too.

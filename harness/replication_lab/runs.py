@@ -128,8 +128,8 @@ def drill(  # noqa: PLR0913 - what is run, where, and what becomes of it
 
     With `keep` the lab of the first drill that fails stays up, and the run ends there.
     """
-    drill_set.make_ready(topology, engine, drills)
-    asked = drill_set.lab_request(topology, engine, drills, sites)
+    asked = replace(drill_set.lab_request(topology, engine, drills), sites=dict(sites or {}))
+    drill_set.make_ready(topology, asked.engine, drills)
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,

@@ -67,7 +67,7 @@ def _starting() -> Iterator[BenchFigure]:
         raw = _timed_raw("semisync", "mariadb", memory["mariadb"])
         ups.append(seconds_of([*LAB, "up", "semisync", "--lab", NAME], catalogue.ROOT))
         ratios.append(ups[-1] / raw)
-        downs.append(seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
+        downs.append(seconds_of([*LAB, "down", "--yes", "--lab", NAME], catalogue.ROOT))
         _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
     yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.3)
     yield figure("lab up, everything present", "s", ups, 6)
@@ -115,7 +115,7 @@ def _storage() -> Iterator[BenchFigure]:
             ups.append(seconds_of([*LAB, "up", "async", "--lab", NAME, *asked], catalogue.ROOT))
             found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
             shares += [limits.writes_per_second / disk.write_iops for disk in found]
-            downs.append(seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
+            downs.append(seconds_of([*LAB, "down", "--yes", "--lab", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 ({backend})", "s", ups, None)
         yield figure(f"lab down async with RAID0 ({backend})", "s", downs, None)
         yield figure(f"writes/s of {LIMITED} / writes/s of a disk without limits ({backend})", "", shares, 1 / 3)

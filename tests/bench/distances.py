@@ -55,7 +55,7 @@ class Asked(msgspec.Struct, frozen=True):
 @click.option("--rtt", default=ROUND_TRIPS_MS, help="Round trips in ms.")
 @click.option("--clients", default=CLIENTS, help="Numbers of clients; the first is compared with the others.")
 @click.option("--times", default=1, help="How many times each question is asked.")
-@click.option("--rounds", default=12, help="Maximum number of rounds of a question.")
+@click.option("--runs", "rounds", default=12, help="Maximum number of rounds of a question.")
 @click.option("--noise", default="wait", help="As of `lab ask`.")
 def distances(*, topologies: str, rtt: str, clients: str, times: int, rounds: int, noise: str) -> None:
     """Ask for the effect of clients at each distance, print how many figures are known, and write runs/TIME."""
@@ -83,6 +83,7 @@ def _asked(topology: str, trip: int, clients: list[str], rounds: int, seed: int,
     question = Question(topologies=[topology], vary={"clients": clients}, settings={"rtt": f"{trip}ms"}, rounds=rounds)
     experiment = experiments.asked(question)
     folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise), tell)
+    runs.raise_interruption(summary)
     _, record = journal.read(str(folder))
     trips = [one.figures["rtt_p50_ms"] for one in record.measurements if one.counts and one.figures.get("rtt_p50_ms")]
     unknown = [claim for claim in summary.claims if claim.verdict is not Verdict.HOLDS]

@@ -133,7 +133,7 @@ def test_the_ledger_is_checked_on_demand(page, lab):
     lab.tick()
     page.shows("#ledger .lost", "3")
     page.shows("#ledger", "replica lacked 2 acknowledged rows")
-    page.shows("#figures", "Lost so far3")
+    page.shows("#figures", "Acknowledged rows lost3")
 
 
 def test_the_clicks_are_recorded_and_saved(page, lab):

@@ -168,8 +168,8 @@ class FakeLab:
 
     passwords: ClassVar = {"lab": "fake", "root": "of root", "replicator": "of replicator"}
     owners: frozenset[str] = frozenset()
-    # A fake lab has no proxy in front of its servers.
-    endpoint = None
+    # A fake lab has no proxy in front of its servers, and no failover manager.
+    endpoint = manager = None
 
     @property
     def written_host(self) -> str:

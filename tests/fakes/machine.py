@@ -62,10 +62,10 @@ class Machine(LabOfNames):
     def state_of(self, node):
         return self.status, self.code
 
-    def logs(self, node, lines=12):
+    def logs(self, node, lines=12, seconds=None):
         return "\n".join(["its first words", "its last words"][-lines if lines != "all" else 0 :])
 
-    def follow_logs(self, node, lines):
+    def follow_logs(self, node, lines, seconds=None):
         yield self.logs(node, lines)
         yield "\nits newest words\x1b[2J\n"
 

@@ -136,7 +136,7 @@ class Standing(LabOfNames):
         self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
         for name in set(self.nodes) - set(into):
             self.nodes[name].read_only = False
-        self.toxiproxy, self.files = FakeProxies(self.topology), {}
+        self.toxiproxy, self.files, self.manager = FakeProxies(self.topology), {}, None
 
     def server(self, node):
         return self.nodes[node]

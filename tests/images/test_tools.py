@@ -80,7 +80,9 @@ def received(address, size):
             size -= len(connection.recv(min(size, 1 << 16)))
 
 
-@pytest.mark.parametrize(("kind", "shared"), [("link_bandwidth", True), ("bandwidth", False)])
+@pytest.mark.parametrize(
+    ("kind", "shared"), [("link_bandwidth", True), pytest.param("bandwidth", False, marks=pytest.mark.long)]
+)
 def test_toxiproxy_limits_the_sum_of_all_connections_of_a_link(loose_image, sender, kind, shared):
     """Four connections across two proxies carry the rate together; by Toxiproxy's own toxic each carries it alone."""
     rate, size, ports = 2500, 500_000, (3307, 3308)

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,11 +33,15 @@ def built(docker):
 
 @pytest.fixture(scope="session")
 def command():
-    """Run `lab …` as a process of its own; gives its CompletedProcess with text output."""
+    """Run `lab …` as a process of its own; gives its CompletedProcess with text output.
+
+    Without a terminal, a command that removes a lab is asked nothing, and needs --yes.
+    """
 
     def run(*arguments, stdin="", **environment):
+        yes = ["--yes"] if arguments[0] in ("down", "clean") else []
         return subprocess.run(
-            [sys.executable, "-m", "replication_lab", *arguments],
+            [sys.executable, "-m", "replication_lab", *arguments, *yes],
             cwd=ROOT,
             input=stdin,
             capture_output=True,
@@ -92,7 +97,7 @@ def started():
     with ExitStack() as stack:
 
         def start(folder):
-            name = f"{folder}-{secrets.token_hex(3)}"
+            name = f"{Path(folder).name}-{secrets.token_hex(3)}"
             stack.enter_context(attaching.running(folder, name))
             return name
 

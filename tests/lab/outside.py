@@ -65,11 +65,14 @@ class Outside:
     def packages(self) -> Path:
         return next((self.root / "env" / "lib").glob("python3*/site-packages"))
 
-    def install(self) -> None:
-        """Build the wheel from the checkout, and install it with its dependencies into an environment of its own."""
+    def install(self, extra: str = "") -> None:
+        """Build the wheel from the checkout, and install it with its dependencies into an environment of its own.
+
+        With them come those of an extra.
+        """
         subprocess.run([sys.executable, "-m", "venv", str(self.root / "env")], check=True)
         self.wheel = built_wheel(self.root / "wheel")
-        self.type(f"pip install -q {self.wheel}")
+        self.type(f"pip install -q '{self.wheel}{f'[{extra}]' if extra else ''}'")
 
     def variables(self) -> dict[str, str]:
         """Return an environment that knows nothing of the checkout, in which the installed commands are found first."""

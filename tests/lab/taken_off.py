@@ -32,6 +32,15 @@ def alive(lab, spec):
 
 
 @contextmanager
+def host_alive(lab, spec):
+    """Start the hosts, then their servers: a container cannot join the network of one that has ended."""
+    services = [*(f"{node}-host" for node in spec.targets), *spec.targets]
+    docker("start", *ids(lab, services))
+    yield
+    docker("kill", *ids(lab, services))
+
+
+@contextmanager
 def thawed(lab, spec):
     docker("unpause", *ids(lab, spec.targets))
     yield
@@ -88,6 +97,24 @@ def lossless(lab, _spec):
     yield
     for table in tables:
         run(lab, helper, "bash", "-c", f"iptables-restore <{HIDDEN}-{table}")
+
+
+@contextmanager
+def let_through(lab, _spec):
+    """Delete the rules that keep packets from a service, and set them again."""
+    helpers = [name for name in lab.containers if name.endswith("-packets")]
+    run(lab, helpers, "bash", "-c", f"iptables-save -t filter >{HIDDEN}; iptables -F")
+    yield
+    run(lab, helpers, "bash", "-c", f"iptables-restore <{HIDDEN}")
+
+
+@contextmanager
+def managing(lab, spec):
+    """Start the programs of a failover manager, and kill them again."""
+    programs = [service.name for service in lab.manager.beside(spec.targets)]
+    docker("start", *ids(lab, programs))
+    yield
+    docker("kill", *ids(lab, programs))
 
 
 def _proxies(lab):
@@ -241,8 +268,13 @@ TAKEN_OFF = {
     "kill": Sabotage(alive, ": start"),
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
+    "crash": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
+    "host-kill": Sabotage(host_alive, ": start"),
+    "manager-kill": Sabotage(managing, ": start"),
+    "manager-cut": Sabotage(let_through, "iptables"),
+    "endpoint-cut": Sabotage(let_through, "iptables"),
     "cut": Sabotage(whole, " sent POST /proxies/"),
     "cut-site": Sabotage(whole, " sent POST /proxies/"),
     "lose-site": Sabotage(alive, ": start"),

@@ -36,7 +36,7 @@ STEPS = (
     ("", 'lab sql --lab shop -e "SELECT COUNT(*) FROM orders"'),
     (
         "the database is cut off for four seconds, and the application is probed all the time",
-        "lab drill --lab shop --fault cut-link --probe 'curl -fsS localhost:8080/health'",
+        "lab drill --lab shop --drill cut-link --probe 'curl -fsS localhost:8080/health'",
     ),
     ("the project as it was", "lab detach --lab shop"),
     ("", TIMED),
@@ -44,7 +44,7 @@ STEPS = (
     ("", "python -m pytest -q suite"),
 )
 # An answer may be unknown on a busy machine.
-ENDS = {"lab drill": (0, 2), "lab attach": (0, 2)}
+ENDS = {"lab drill": (0, 3), "lab attach": (0, 3)}
 
 
 def lines() -> list[str]:

@@ -45,9 +45,9 @@ def test_a_question_is_answered_with_each_setting_proved(command):
             "semisync",
             "--rtt",
             "10ms",
-            "--seconds",
+            "--duration",
             "1",
-            "--rounds",
+            "--runs",
             "3",
             "--margin",
             "100%",
@@ -124,9 +124,9 @@ def test_topologies_are_compared_each_on_its_own_engine(command):
         "async,group",
         "--rtt",
         "10ms",
-        "--seconds",
+        "--duration",
         "1",
-        "--rounds",
+        "--runs",
         "3",
         "--margin",
         "100%",
@@ -159,7 +159,7 @@ def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, to
     """Those that docs/asking.md names."""
     answer = command(
         *("ask", topology, "--engine", engine, "--rtt", rtt, "--vary", "clients=1,4"),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
+        *("--duration", "1", "--runs", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
     )
     found = summary_of(answer)
 
@@ -173,7 +173,7 @@ def test_engines_are_compared_in_the_same_rounds(command):
     """Each measurement is made, and recorded, on the engine of its case; the record alone gives the same answer."""
     answer = command(
         *("ask", "semisync", "--vary", "engine=mariadb,mysql-8.0", "--rtt", "10ms"),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
+        *("--duration", "1", "--runs", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
     )
     found, folder = json.loads(answer.stdout), found_in(answer.stderr)
     _, record = read(folder)
@@ -191,7 +191,7 @@ def test_engines_are_compared_in_the_same_rounds(command):
 
 def drilled(command, topologies, runs, *others):
     """Ask for lose-source on these topologies; return the summary, and what was told meanwhile."""
-    extent = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--drill-runs", str(runs))
+    extent = ("--duration", "1", "--runs", "3", "--margin", "100%", "--drill-runs", str(runs))
     answer = command(
         "ask", topologies, "--rtt", "40ms", "--drill", "lose-source", *extent, *others, *BESIDE_OTHERS, "--json"
     )

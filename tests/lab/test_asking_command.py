@@ -66,7 +66,7 @@ def test_a_command_is_measured_with_its_commits_proved(command, tmp_path):
             "--claim",
             "lag[clients=1] <= 9",
         ),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json"),
+        *("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json"),
     )
     assert answer.stdout, answer.stderr
     assert json.loads(answer.stdout)["doubts"] == [], answer.stderr

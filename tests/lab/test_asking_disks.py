@@ -42,7 +42,7 @@ def test_levels_are_measured_each_on_its_own_lab(command):
     """Every measurement on disks proves their limits; the one without has no such proof."""
     answer = command(
         *("ask", "semisync", "--vary", "source.storage=none,raid1", "--disk", "source=plain-200"),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json"),
+        *("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json"),
     )
     found = json.loads(answer.stdout)
     _, record = read(found_in(answer.stderr))

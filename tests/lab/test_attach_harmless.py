@@ -27,7 +27,7 @@ def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started, t
     attaching.query(name, "mysql-source", "lost-secret", "INSERT INTO shop.orders (item) VALUES ('book')")
     refused = attach("lost", name, "--link", "mysql-replica:mysql-source")
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert "datadir: /var/lib/mysql, which is on no volume" in refused.stderr
     assert "a link from mysql-replica would recreate its container" in refused.stderr
     subprocess.run(attaching.next_command(refused.stderr).split(), cwd=tmp_path, check=True, capture_output=True)
@@ -43,7 +43,7 @@ def test_a_backup_in_the_image_of_a_server_is_a_consumer(attach, command, starte
     before = attaching.settings(name)
     answer = attach("lost", name, "--link", "backup:mysql-source")
 
-    assert answer.returncode == 2, answer.stderr
+    assert answer.returncode == 3, answer.stderr
     attaching.restored(command, "lost", name, before)
 
 
@@ -53,7 +53,7 @@ def test_a_replica_of_two_sources_is_refused_in_plain_words(attach, started):
     before = attaching.settings(name)
     refused = attach("channels", name, "--link", "replica:source2")
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert "replica replicates by 2 channels (first from source1, second from source2)" in refused.stderr
     assert attaching.settings(name) == before and name not in project.all_labs()
     assert attaching.query(name, "replica", "channels-secret", "SHOW ALL SLAVES STATUS").count("SQL_Running: Yes") == 2
@@ -65,7 +65,7 @@ def test_a_ring_is_refused_in_plain_words(attach, started):
     before = attaching.settings(name)
     for link in ("east:west", "west:east"):
         refused = attach("ring", name, "--link", link)
-        assert refused.returncode == 3 and "replicate from each other in a ring" in refused.stderr, refused.stderr
+        assert refused.returncode == 2 and "replicate from each other in a ring" in refused.stderr, refused.stderr
 
     assert attaching.settings(name) == before and name not in project.all_labs()
     for service in ("east", "west"):
@@ -77,10 +77,10 @@ def test_no_drill_writes_into_a_source_with_a_filter(attach, command, started):
     name, secret = started("filtered"), "filtered-secret"
     before = attaching.settings(name)
     answer = attach("filtered", name, "--link", "app:source")
-    refused = command("drill", "--lab", name, "--fault", "cut-link")
+    refused = command("drill", "--lab", name, "--drill", "cut-link")
 
-    assert answer.returncode in (0, 2) and "`lab drill` will be refused" in answer.stderr, answer.stderr
-    assert refused.returncode == 3 and "source has the filter Binlog_Do_DB = app" in refused.stderr
+    assert answer.returncode in (0, 3) and "`lab drill` will be refused" in answer.stderr, answer.stderr
+    assert refused.returncode == 2 and "source has the filter Binlog_Do_DB = app" in refused.stderr
     attaching.query(name, "source", secret, "USE app; INSERT INTO app.orders (item) VALUES ('book')")
     for replica in ("replica1", "replica2"):
         clock.wait_until(
@@ -107,7 +107,7 @@ def test_a_source_by_the_name_of_a_link_is_recognised(attach, command, tmp_path)
         assert answer.returncode == 0, answer.stderr
         assert "verified: db-replica uses link db-db-replica" in answer.stderr
         assert "verified: db, db-replica: healthy, and replicating as before" in answer.stderr
-        code, said = attaching.drilled(command, name, "--fault", "cut-replication")
+        code, said = attaching.drilled(command, name, "--drill", "cut-replication")
         assert code == 0 and "HOLDS" in said, said
         assert command("detach", "--lab", name).returncode == 0
         assert attaching.settings(name) == before
@@ -129,9 +129,9 @@ def test_a_server_in_the_network_of_another_service_is_a_node(attach, command, t
         answer = command(*asked, **attaching.ENVIRONMENT)
         refused = command(*asked[:-2], "db-replica:db", "--yes", **attaching.ENVIRONMENT)
 
-        assert answer.returncode in (0, 2), answer.stderr
+        assert answer.returncode in (0, 3), answer.stderr
         assert attaching.nodes(command, name)["db-replica"].startswith("replicates from db-primary:3306")
-        assert refused.returncode == 3
+        assert refused.returncode == 2
         assert command("detach", "--lab", name).returncode == 0
         assert attaching.settings(name) == before
 

@@ -30,7 +30,7 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
     before = attaching.settings(name)
     answer = attach("replicas", name, "--link", "app:db", "--link", "db-replica:db", "--rtt", "40ms")
 
-    assert answer.returncode in (0, 2), answer.stderr
+    assert answer.returncode in (0, 3), answer.stderr
     assert "verified: db-replica uses link db-db-replica" in answer.stderr
     attaching.ask(name)
     shown = command("status", "--json", "--lab", name).stdout
@@ -40,7 +40,7 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
     assert links["app-db"]["use"].startswith("connections of app so far: ")
     assert links["db-db-replica"]["use"].startswith("connections of db-replica so far: ")
     for fault in ("cut-replication", "pause-db"):
-        code, said = attaching.drilled(command, name, "--fault", fault, "--probe", attaching.PROBE)
+        code, said = attaching.drilled(command, name, "--drill", fault, "--probe", attaching.PROBE)
         assert code == 0 and "HOLDS" in said and "of 0 probes" not in said, said
     attaching.restored(command, "replicas", name, before)
 
@@ -51,11 +51,11 @@ def test_drills_of_a_project_with_a_proxy_have_their_clients_there(command, atta
     name = started("proxied")
     before = attaching.settings(name)
     refused = attach("proxied", name, "--link", "app:db", "--endpoint", "db:3306")
-    assert refused.returncode == 3 and "db is a database server" in refused.stderr
+    assert refused.returncode == 2 and "db is a database server" in refused.stderr
     answer = attach("proxied", name, "--link", "app:db", "--endpoint", "proxy:6033")
-    assert answer.returncode in (0, 2), answer.stderr
+    assert answer.returncode in (0, 3), answer.stderr
 
-    code, said = attaching.drilled(command, name, "--fault", "kill-db")
+    code, said = attaching.drilled(command, name, "--drill", "kill-db")
     assert code == 0, said
     assert "endpoint      proxy:6033" in said, said
     attaching.restored(command, "proxied", name, before)
@@ -87,7 +87,7 @@ def test_a_replica_that_would_not_find_its_relay_log_is_refused(command, tmp_pat
         asked = ("attach", "-f", str(folder / "docker-compose.yml"), "-p", name, "--link", "db:db-replica", "--yes")
         answer = command(*asked, **attaching.ENVIRONMENT)
 
-        assert answer.returncode == 3
+        assert answer.returncode == 2
         assert "db-replica names its logs after its container (relay log" in " ".join(answer.stderr.split())
         assert attaching.settings(name) == before
 
@@ -97,7 +97,7 @@ def test_a_project_whose_toxiproxies_were_removed_by_hand_is_restored(command, a
     """Its application has lost its database, and Compose cannot stop it; `lab detach` repairs both."""
     name = started("replicas")
     before = attaching.settings(name)
-    assert attach("replicas", name, "--link", "app:db").returncode in (0, 2)
+    assert attach("replicas", name, "--link", "app:db").returncode in (0, 3)
     for container in attachments.containers()[name]:
         container.remove(force=True, v=True)
 
@@ -117,14 +117,14 @@ def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command
     before = attaching.settings(name)
     answer = attach("cluster", name, "--link", "app:db1", "--rtt", "40ms")
 
-    assert answer.returncode in (0, 2), answer.stderr
+    assert answer.returncode in (0, 3), answer.stderr
     refused = attach("cluster", name, "--link", "db2:db1")
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     for fault in ("cut-link", "kill-db3"):
-        code, said = attaching.drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0, said
-    code, said = attaching.drilled(command, name, "--fault", "kill-db1")
-    assert code == 2 and "db1 exited with status 1 instead of restarting" in said, said
+    code, said = attaching.drilled(command, name, "--drill", "kill-db1")
+    assert code == 3 and "db1 exited with status 1 instead of restarting" in said, said
     # Compose itself cannot bring up the project now.
     detached = command("detach", "--lab", name)
     assert detached.returncode == 1 and f"{name}-db1-1 has ended" in detached.stderr, detached.stderr
@@ -136,7 +136,7 @@ def test_two_projects_are_attached_at_once(command, attach, started):
     names = {folder: started(folder) for folder in ("shop", "replicas")}
     before = {folder: attaching.settings(name) for folder, name in names.items()}
     for folder, rtt in (("shop", "100ms"), ("replicas", "40ms")):
-        assert attach(folder, names[folder], "--link", "app:db", "--rtt", rtt).returncode in (0, 2)
+        assert attach(folder, names[folder], "--link", "app:db", "--rtt", rtt).returncode in (0, 3)
 
     toxics = {
         folder: attaching.described(command("status", "--json", "--lab", name).stdout)["app-db"]["toxics"]

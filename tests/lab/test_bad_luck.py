@@ -65,7 +65,7 @@ def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command
     doctor = command("doctor")
     swept = command("clean", name)
 
-    assert doctor.returncode == 3 and name in doctor.stdout
+    assert doctor.returncode == 1 and name in doctor.stdout
     assert name in swept.stdout
     assert [] == things_of(name)
 
@@ -131,7 +131,7 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
     judged = command("report", "latest", "--json")
     swept = command("clean", name)
 
-    assert judged.returncode == 2
+    assert judged.returncode == 3
     assert all(claim["verdict"] == "UNKNOWN" for claim in json.loads(judged.stdout)["claims"])
     assert name in swept.stdout
     assert [] == things_of(name)
@@ -149,7 +149,7 @@ def test_a_busy_port_is_a_clear_error(command, name):
 
         answer = command("up", "async", "--lab", name, LAB_PORT_SOURCE=str(port))
 
-    assert answer.returncode == 3
+    assert answer.returncode == 2
     assert "a host port is taken" in answer.stderr and str(port) in answer.stderr
     assert [] == things_of(name)
 
@@ -179,5 +179,5 @@ def test_a_stopped_node_is_told_not_mended(command, name):
 
     answer = command("up", "async", "--lab", name)
 
-    assert answer.returncode == 3
+    assert answer.returncode == 2
     assert f"replica of {name} is not running" in answer.stderr

@@ -54,7 +54,7 @@ def test_clients_of_python_run_there(loaded, beside):
 @pytest.mark.long
 def test_a_drill_with_clients_there_has_every_row(command):
     """Their container is removed with the lab."""
-    drilled = command("drill", "semisync", "--fault", "lose-source", "--clients-from", "container", "--json")
+    drilled = command("drill", "semisync", "--drill", "lose-source", "--clients-from", "container", "--json")
     [drill] = json.loads(drilled.stdout)["drills"]
 
     assert drilled.returncode == 0, drilled.stdout + drilled.stderr

@@ -80,6 +80,7 @@ def test_another_project_tests_its_application_on_a_lab(tests, project):
     assert not (project / "runs").exists(), "only runs are written"
 
 
+@pytest.mark.long
 def test_another_project_tests_its_application_at_a_container_of_testcontainers(tests):
     """Across links of the installed package: far away, cut, and slow by the fixture."""
     assert "3 passed" in tests("tests/test_containers.py", "-q")
@@ -134,7 +135,7 @@ def test_a_failed_test_keeps_its_lab_and_names_its_report(tests, project, python
         assert all(map(things_of, kept))
     finally:
         for name in kept:
-            command = [python.parent / "lab", "down", "--lab", name]
+            command = [python.parent / "lab", "down", "--yes", "--lab", name]
             subprocess.run(command, cwd=project, env=clean(), capture_output=True, check=True)
     assert [thing for name in kept for thing in things_of(name)] == []
 

@@ -32,7 +32,7 @@ BLOCKS = [
 # A drill starts a lab of its own; its option names an attached project.
 OWN_LAB = "drill"
 # An answer for want of rounds is one.
-MEASURES, ANSWERED = ("ask",), (0, 2)
+MEASURES, ANSWERED = ("ask",), (0, 3)
 
 
 def own(line: str, name: str) -> str:
@@ -67,7 +67,8 @@ def test_a_block_of_commands_works(lines, tmp_path, name, docker):
     commands.make_files(tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(catalogue.ROOT / "harness")}
     for line in lines:
-        typed = own(line, name)
+        # Without a terminal nobody is asked.
+        typed = own(line, name) + (" --yes" if line.split()[1:2] == ["down"] else "")
         shell = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": SECONDS, "env": environment}
         ended = subprocess.run(["sh", "-c", typed], check=False, **shell)
 

@@ -15,8 +15,8 @@ COMMANDS = {
     "up with disks": (["up", "async", "--storage", "raid0", "--disk-size", "1024", "--lab"], "starting", 8),
     "run": (["run", "semisync_wan"], "starts", 15),
     "ask": (["ask", "single", "--vary", "sync_binlog=0,1"], "starts", 15),
-    "drill": (["drill", "single", "--fault", "kill", "--seconds", "1"], "starting", 5),
-    "soak": (["soak", "--topology", "single", "--minutes", "1"], "starting", 15),
+    "drill": (["drill", "single", "--drill", "kill", "--duration", "1"], "starting", 5),
+    "soak": (["soak", "--topology", "single", "--duration", "1min"], "starting", 15),
     "live": (["live", "single", "--no-open", "--lab"], "starting", 15),
 }
 # Results until then are judged, and UNKNOWN: the status of a verdict.
@@ -47,6 +47,6 @@ def test_a_command_that_is_ended_leaves_nothing(start_command, name, words, numb
         return
     # A drill may have been judged just before the signal came.
     if not (status == 0 and words in RECORDED and "(exit code 0)" in said):
-        assert status == (2 if words in RECORDED and "record" in said else 128 + number), said
+        assert status == (3 if words in RECORDED and "record" in said else 128 + number), said
     assert {lab: things_of(lab) for lab in made} == {lab: [] for lab in made}
     assert [path.name for lab in made for path in lab_files.FOLDER.glob(f"{lab}.*")] == []

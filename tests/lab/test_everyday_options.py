@@ -53,7 +53,7 @@ def test_a_part_of_an_experiment_is_run_and_judged_again(command):
             "semisync_wan",
             "--preset",
             "least",
-            "--rounds",
+            "--runs",
             "3",
             "--noise",
             "accept",
@@ -102,7 +102,7 @@ def test_files_are_run_at_a_labs_first_start(command, name, tmp_path):
     bad.write_text("CREATE TABLE t (a INT);\nINSERT INTO missing VALUES (1);\n")
     failed = command("up", "semisync", "--lab", name, "--init", str(bad))
 
-    assert failed.returncode == 3 and "bad.sql line 2" in failed.stderr
+    assert failed.returncode == 2 and "bad.sql line 2" in failed.stderr
     assert things_of(name) == []
     assert command("up", "semisync", "--lab", name, "--init", str(good)).returncode == 0
     found = command("sql", "replica", "-e", "SELECT COUNT(*) n FROM t", "--lab", name, "--json")

@@ -148,7 +148,7 @@ def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
 @pytest.mark.long
 def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, command):
     """SIGTERM in the middle of a fault: no container is left, and the record can be judged."""
-    process = start_command("drill", "galera", "--fault", "cut-node")
+    process = start_command("drill", "galera", "--drill", "cut-node")
     project = read_until(process, "starting ")[-1].split()[1].rstrip(":")
     read_until(process, "cut on node3: verified")
 
@@ -158,7 +158,7 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
     assert process.wait(60) == 2
     assert [] == things_of(project)
     judged = command("report", run)
-    assert judged.returncode == 2
+    assert judged.returncode == 3
     assert "interrupted by SIGTERM" in judged.stdout
 
 
@@ -180,7 +180,7 @@ def test_a_cut_that_does_not_cut_is_unknown(done, monkeypatch):
 
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
     assert "connection still gets an answer" in result.judgements[0].reason
-    assert result.exit_code == 2
+    assert result.exit_code == 3
 
 
 def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
@@ -188,7 +188,7 @@ def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
     monkeypatch.setattr(RunningLink, "add", lambda *_: None)
     result = done("sabotaged-slow-link", brief("slow-link"))
 
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "also has wan-200ms: expected" in result.judgements[0].reason
 
 
@@ -198,7 +198,7 @@ def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
     monkeypatch.setattr(Node, "kill", lambda *_: None)
     result = done("sabotaged-kill-node", brief("kill-node"))
 
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "node1 to exit" in result.judgements[0].reason
 
 

@@ -19,10 +19,10 @@ SEED, MOMENTS = 7, 30
 COMMANDS = [
     (["up", "async", "--toxic", "source-replica=lan", "--lab"], 6),
     (["up", "async", "--toxic", "source-replica=lan", "--storage", "raid0", "--disk-size", "1024", "--lab"], 12),
-    (["drill", "single", "--fault", "kill", "--seconds", "1"], 12),
-    (["down"], 2),
+    (["drill", "single", "--drill", "kill", "--duration", "1"], 12),
+    (["down", "--yes", "--lab"], 2),
     (["run", "semisync_wan"], 15),
-    (["soak", "--topology", "single", "--minutes", "1"], 20),
+    (["soak", "--topology", "single", "--duration", "1min"], 20),
 ]
 # `down` once: starts and runs are killed in test_bad_luck.py, and a start with disks in test_storage.py. Then each
 # command again and again, at other moments.
@@ -72,7 +72,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
     """30 moments of five commands (`up` with disks, too); the next command that starts any removes the rest."""
     words, seconds = moment(number)
     name = f"test-killed-{number}"
-    if words == ["down"]:
+    if words[0] == "down":
         assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
     process = start_command(*words, *([name] if words[0] in ("up", "down") else []))
     clock.pause(seconds)

@@ -48,6 +48,15 @@ def test_a_program_names_every_option_that_its_server_does_not_take(image):
     assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"}
 
 
+def test_an_option_that_is_no_variable_is_named_by_its_line(image):
+    """Each server's program takes these, and no answer of the server would show them."""
+    file = GivenFile("a.cnf", "[mysqld]\nsymbolic-links = 0\nskip-character-set-client-handshake\nback_log = 70\n")
+    found = {option.place: why for option, why in option_check.complaints(image, file).items()}
+
+    assert [*found] == ["a.cnf line 2", "a.cnf line 3"]
+    assert all("no variable" in why for why in found.values())
+
+
 def test_a_quoted_value_reaches_the_program_as_it_is(image):
     """With quotes, a backslash and a number sign in it."""
     file = GivenFile("a.cnf", '[mysqld]\ninit_connect = \'SET @a = "b # c", @d = "e\\\\f"\' # a comment\n')
@@ -59,7 +68,7 @@ def test_a_bad_file_ends_before_a_lab_starts(command, name):
     """The sabotage: no container of the lab is left, because none was made."""
     refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "misspelt.cnf"))
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert all(f"misspelt.cnf line {number}: " in refused.stderr for number in range(3, 9)), refused.stderr
     assert "starting" not in refused.stderr
     assert things_of(name) == []
@@ -70,7 +79,7 @@ def test_a_server_that_cannot_get_its_memory_names_the_option(command, name):
     """The program's check cannot know it; the error of the start has the cause and the line of the file."""
     refused = command("up", "async", "--lab", name, "--cnf", str(FILES / "buffer-pool.cnf"))
 
-    assert refused.returncode == 3
+    assert refused.returncode == 2
     assert "this is about innodb_buffer_pool_size = 48G (buffer-pool.cnf line 4)" in refused.stderr
     assert "Generic error" not in refused.stderr
     assert things_of(name) == []
@@ -89,7 +98,7 @@ def test_a_cluster_reads_the_files_of_a_distribution(command, name):
 @pytest.mark.long
 def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
     """The values of its own groups are proved over each load."""
-    few = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
+    few = ("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
     given = ("--vary", "engine=mariadb,mysql-8.0", "--cnf", str(FILES / "both.cnf"))
     answer = command("ask", "semisync", *given, *few)
     assert answer.stdout, answer.stderr

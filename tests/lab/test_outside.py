@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 CONSUMER = catalogue.ROOT / "tests" / "consumer"
 # Measured: 288 MB, of which scipy and numpy are 225, and 28 ms. Everything in one list was 358 MB.
 MOST_MEGABYTES, MOST_SECONDS = 320, 0.2
-QUESTION = "lab ask single --vary sync_binlog=0,1 --rounds 3 --seconds 1 --noise accept"
+QUESTION = "lab ask single --vary sync_binlog=0,1 --runs 3 --duration 1 --noise accept"
 NOT_OF_THE_CORE = ("pytest", "starlette", "uvicorn", "mypy", "ruff", "matplotlib", "selenium", "mkdocs")
 
 
@@ -66,23 +66,23 @@ def test_a_lab_and_a_question_have_their_reports(outside, name):
     assert f"{name} is up" in outside.type(f"lab up async --lab {name}")
     outside.type(f"lab status --lab {name}")
     outside.type(f'lab sql source --lab {name} -e "SELECT 1"')
-    assert "record and report: runs/" in outside.type(QUESTION, ends=(0, 1, 2))
+    assert "record and report: runs/" in outside.type(QUESTION, ends=(0, 1, 3))
     for form in ("markdown", "junit", "github", "csv", "html"):
-        outside.type(f"lab report latest --format {form}", ends=(0, 1, 2))
-    outside.type("lab report latest", ends=(0, 1, 2))
-    outside.type("lab drill async --fault cut-link --seconds 2", ends=(0, 2))
+        outside.type(f"lab report latest --format {form}", ends=(0, 1, 3))
+    outside.type("lab report latest", ends=(0, 1, 3))
+    outside.type("lab drill async --drill cut-link --duration 2", ends=(0, 3))
     run = outside.work / "runs" / "latest"
     assert {"report.html", "junit.xml", "summary.json"} <= {path.name for path in run.iterdir()}
-    outside.type(f"lab down --lab {name}")
+    outside.type(f"lab down --yes --lab {name}")
     for refused in ("up nothing", "detach --lab nothing", "drill --lab nothing", "report nothing", "attach --link app"):
-        assert "next:" in outside.type(f"lab {refused}", ends=(3,))
+        assert "next:" in outside.type(f"lab {refused}", ends=(2,))
     for group in ("", "up", "attach", "drill", "ask", "images"):
         outside.type(f"lab {group} --help")
 
 
 def test_the_live_page_needs_its_extra(outside, name):
     """Without it the command says what to install; with it the page is served."""
-    assert "pip install 'replication-lab[live]'" in outside.type(f"lab live async --lab {name}", ends=(3,))
+    assert "pip install 'replication-lab[live]'" in outside.type(f"lab live async --lab {name}", ends=(2,))
     outside.type(f"pip install -q '{outside.wheel}[live]'")
     print(f"\nwith [live]: {sum(outside.megabytes().values()):.0f} MB")
     command = ["lab", "live", "async", "--lab", name, "--no-open"]
@@ -107,7 +107,7 @@ def test_the_live_page_needs_its_extra(outside, name):
     finally:
         page.send_signal(signal.SIGINT)
         page.communicate(timeout=120)
-        outside.type(f"lab down --lab {name}", ends=(0, 3))
+        outside.type(f"lab down --yes --lab {name}", ends=(0, 2))
 
 
 def test_a_session_that_does_not_use_the_plugin_pays_nothing(outside):
@@ -174,11 +174,11 @@ def test_a_project_is_attached_drilled_and_detached(outside, folder, link):
     try:
         outside.type(f"docker compose -p {name} up --detach --wait", name)
         before = attaching.settings(name)
-        outside.type(f"lab attach -p {name} --link {link} --rtt 40ms --yes", name, ends=(0, 2))
+        outside.type(f"lab attach -p {name} --link {link} --rtt 40ms --yes", name, ends=(0, 3))
         container = f"{name}-web" if folder == "shop" else f"{name}-app-1"
         outside.type(f"docker exec {container} {attaching.PROBE}")
         assert "connections of app so far" in outside.type(f"lab status --lab {name}", name)
-        outside.type(f"lab drill --lab {name} --fault cut-link --probe '{attaching.PROBE}'", name)
+        outside.type(f"lab drill --lab {name} --drill cut-link --probe '{attaching.PROBE}'", name)
         outside.type(f"lab detach --lab {name}", name)
         assert attaching.settings(name) == before
     finally:

@@ -71,7 +71,7 @@ def test_a_recorded_run_is_reported_as_it_was(act, clone, tmp_path):
 @pytest.mark.long
 def test_a_drill_on_real_servers_ends_with_its_verdicts(act, built):
     """The action as in a workflow, with images from archives, and the fault proved on a real server."""
-    ended = act(drill="single", args="--fault kill --seconds 3")
+    ended = act(drill="single", args="--drill kill --duration 3")
 
     assert ended.code == 0, ended.printed
     assert {"mariadb", "load"} <= {path.name.rsplit("-", 2)[0] for path in _archives(ended)}
@@ -80,10 +80,10 @@ def test_a_drill_on_real_servers_ends_with_its_verdicts(act, built):
 
 @pytest.mark.long
 def test_a_name_that_does_not_exist_is_the_action_s_error(act):
-    """The lab's own message, exit code 3, and no report of another run."""
+    """The lab's own message, exit code 2, and no report of another run."""
     ended = act(drill="galeera")
 
-    assert ended.code == 3 and "did you mean galera?" in ended.printed
+    assert ended.code == 2 and "did you mean galera?" in ended.printed
     assert ended.used.keys() == set()
 
 

@@ -71,6 +71,7 @@ def doubts(lab, tmp_path, monkeypatch):
 
 # What disks do is measured, and compared with their limits.
 @pytest.mark.alone
+@pytest.mark.long
 def test_the_drill_of_slow_disks_comes_out_as_its_file_says(docker, tmp_path):
     """On a lab that `lab up` has proved: every proof there, and every verdict the known one."""
     lab = up.up(asked())

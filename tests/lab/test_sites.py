@@ -32,7 +32,7 @@ def apart(elsewhere):
 
 
 def wait_until_nothing_is_left(elsewhere, name):
-    """A command's own container ends with it, a moment later."""
+    """Wait: a command's own container ends a moment after it."""
     wait_until(lambda: things_of(name) == elsewhere.things() == [], "nothing to be left")
 
 

@@ -50,6 +50,7 @@ def test_the_commands_take_its_nodes_and_links(tree, command):
     assert "LAB_REPLICA4_PORT" in command("env", "--lab", "test-tree").stdout
 
 
+@pytest.mark.long
 def test_a_replica_below_a_relay_that_has_stopped_is_no_proof(tree):
     """Sabotage: the relay no longer applies, so no row arrives at its own replicas."""
     lab = project.find("test-tree")
@@ -85,7 +86,7 @@ def test_down_removes_all_of_a_tree(tree, command):
 @pytest.mark.long
 def test_a_drill_of_the_topology_runs_at_any_size(command):
     """The nodes of the file keep their names, so that its drills find them."""
-    answer = command("drill", "fanout-x4", "--fault", "cut-far")
+    answer = command("drill", "fanout-x4", "--drill", "cut-far")
 
     assert answer.returncode == 0, answer.stdout + answer.stderr
 

@@ -40,7 +40,7 @@ def test_up_with_another_engine_under_the_same_name_is_refused(up, command):
     """The running lab is not replaced."""
     answer = command("up", "semisync", "--lab", "test-up", "--engine", "mysql-5.5")
 
-    assert answer.returncode == 3
+    assert answer.returncode == 2
     assert "is already running with mariadb" in answer.stderr
 
 
@@ -98,5 +98,5 @@ def test_down_without_a_lab_is_no_error_but_an_unknown_name_is(command):
     """It says which labs there are."""
     answer = command("down", "--lab", "no-such-lab")
 
-    assert answer.returncode == 3
+    assert answer.returncode == 2
     assert "no lab 'no-such-lab' is running" in answer.stderr

@@ -32,6 +32,8 @@ HOSTS = (
     ),
 )
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
+# The functions of the package whose last argument is a next step.
+MAKE_ERRORS = ("LabError", "unknown_name", "refuse_unknown")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 # Where servers are spoken to, where the old words are explained, or where the address of a publication has them.
 DIALECTS = re.compile(
@@ -159,8 +161,8 @@ def next_steps() -> list[str]:
     for path in sorted((ROOT / "harness" / "replication_lab").rglob("*.py")):
         text = path.read_text()
         # Most modules raise no error of the lab's, and need no walk through every expression.
-        for call in ast.walk(ast.parse(text)) if "LabError(" in text or "unknown_name(" in text else ():
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("LabError", "unknown_name"):
+        for call in ast.walk(ast.parse(text)) if any(f"{name}(" in text for name in MAKE_ERRORS) else ():
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in MAKE_ERRORS:
                 found += [
                     text for text in map(literal, [*call.args[2:], *(each.value for each in call.keywords)]) if text
                 ]

@@ -83,7 +83,7 @@ def test_commands_about_records_work_on_kept_ones(typed, runs, tmp_path, undrawn
         if file:
             Path(file).write_text(found.stdout)
         # One run against an equal one shows nothing.
-        assert found.exit_code == (2 if " compare " in command else 0), f"{line}: {found.exception!r}{found.output}"
+        assert found.exit_code == (3 if " compare " in command else 0), f"{line}: {found.exception!r}{found.output}"
 
 
 def test_each_block_of_commands_is_run_by_a_test_or_says_why_not():

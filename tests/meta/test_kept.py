@@ -47,12 +47,12 @@ def test_a_question_says_how_many_figures_are_known_and_what_makes_the_others_kn
     name = next(iter(whole.effects)).claims[0]
     missing = msgspec.structs.replace(rows[name], verdict=Verdict.UNKNOWN, rounds_needed=40)
     partly = msgspec.structs.replace(
-        whole, verdict="UNKNOWN", exit_code=2, claims=[missing if row.id == name else row for row in whole.claims]
+        whole, verdict="UNKNOWN", exit_code=3, claims=[missing if row.id == name else row for row in whole.claims]
     )
 
     assert wording.overall(whole) == "the question is answered: 4 of 4 figures are known, 1 HOLDS (exit code 0)"
     assert "3 of 4 figures are known" in wording.overall(partly)
-    assert (wording.remedy(whole), wording.remedy(partly)[:39]) == ("", "for the missing figures: --rounds 40, l")
+    assert (wording.remedy(whole), wording.remedy(partly)[:37]) == ("", "for the missing figures: --runs 40, l")
 
 
 def test_no_page_shows_a_drill_that_is_not_of_a_kept_record():

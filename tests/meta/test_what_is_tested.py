@@ -67,7 +67,6 @@ def test_the_experiments_of_the_table_exist_with_their_presets():
     named = [(name, *pair) for name, row in TOPOLOGIES.items() for pair in re.findall(r"`(\w+)` \((\w+)\)", row[2])]
 
     assert {experiment for _, experiment, _ in named} == {
-        "drbd_cost",
         "galera_vs_semisync",
         "raid_replica",
         "semisync_wan",

@@ -29,7 +29,7 @@ HEAD = """\
 # stand for the names. `python -m tests.next_steps.messages` writes this file; a row may be edited as well.
 """
 # What makes an error, and the place of the next step among its arguments.
-MAKES = {"unknown_name": 3, "wait_until": 9, "kind": 2}
+MAKES = {"unknown_name": 3, "refuse_unknown": 3, "wait_until": 9, "kind": 2}
 KEYWORDS = ("next_step", "hint")
 STANDS_FOR = "NAME"
 

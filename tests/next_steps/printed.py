@@ -9,6 +9,7 @@ from io import StringIO
 
 import click
 from replication_lab import cli
+from replication_lab.model.core.errors import LabError
 
 # Where a command begins, and what ends it outside quotes: the sentence goes on.
 BEGINS = re.compile(r"(?<![\w'`])\./lab (?=[a-z-])|(?:^|(?<=[,;:] )|(?<=\bor )|(?<=\bthen ))lab (?=[a-z-])")
@@ -57,4 +58,6 @@ def _why_refused(typed: str) -> str:
     except click.ClickException as error:
         stands = isinstance(error, click.BadParameter) and STANDS_FOR.search(typed)
         return "" if stands or isinstance(error, click.exceptions.NoArgsIsHelpError) else error.format_message()
+    except LabError as error:
+        return "" if STANDS_FOR.search(typed) else error.found
     return ""

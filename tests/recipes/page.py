@@ -48,7 +48,7 @@ def shortened(command: tuple[str, ...]) -> tuple[str, ...]:
     if command[0] != "ask":
         return command
     drills = ("--drill-runs", "1") if "--drill" in command else ()
-    return (*command, "--rounds", "3", "--seconds", "1", "--noise", "accept", *drills)
+    return (*command, "--runs", "3", "--duration", "1", "--noise", "accept", *drills)
 
 
 def make_files(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker.attached import accounts_for
+from replication_lab.world.docker.attached_servers import accounts_for
 from replication_lab.world.mysql.accounts import Account, from_environment, parse_dsn
 
 FILES = {"/run/secrets/root": "from a file\n"}

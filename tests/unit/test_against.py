@@ -119,7 +119,7 @@ def test_a_case_that_only_one_server_can_have_leaves_the_comparison_unknown(ran)
     found = experiments.chosen(known, "least", {}, Only(cases=[CASE, "after-sync-direct"]), asked)
     alone = experiments.chosen(known, "least", {}, Only(cases=[CASE]), asked)
 
-    assert ran(found, [without, "mariadb"], preset="least")[0].exit_code == 2
+    assert ran(found, [without, "mariadb"], preset="least")[0].exit_code == 3
     assert ran(alone, [without, "mariadb"], preset="least")[0].exit_code == 0
 
 

@@ -246,7 +246,7 @@ def test_what_is_not_proved_is_no_number(changes, why, ran):
     assert second.known
     verdicts = {claim.id: claim.verdict for claim in summary.claims}
     assert verdicts["claim-1.1"] == verdicts["lost:topology=async"] == verdicts["rto_s:topology=async"] == "UNKNOWN"
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
     assert f"not verified: topology=async: drill 2 of 3: {first.not_proved[0].partition(': ')[2]}"[:90] in told(summary)
     assert junit.render(summary).count(b"<error") == 3
 
@@ -304,7 +304,7 @@ def test_drills_that_were_not_done_are_unknown(ran):
     assert record.end.why == INTERRUPTED
     assert [row.not_proved for row in summary.drilled] == [["drill 3 of 3 was not run: interrupted by SIGINT"]] * 2
     assert all(len(row.drills) == 2 for row in summary.drilled)
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
     assert world.taken_down == world.came_up
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 import pytest
-from replication_lab.attach import checks
+from replication_lab.attach import checks, plan
 from replication_lab.attach.asked_link import AskedLink, parse_link
 from replication_lab.cli import cli
 from replication_lab.model.core.errors import LabError
@@ -219,6 +219,15 @@ def test_what_could_not_be_restored_is_refused():
     assert "app runs with settings that differ" in refusal(checks.check_unchanged, project(), ["app"])
 
 
+def test_a_consumer_that_is_not_healthy_already_is_refused():
+    """Afterwards nobody could tell whether it is as before; its health check says why."""
+    red = replace(APPLICATION, unhealthy="exit status 22: 503 Service Unavailable")
+
+    assert "app is not healthy already, by its own health check (exit status 22: 503" in refusal(
+        checks.check_consumer, project(running={"app": [red]}), "app"
+    )
+
+
 @pytest.mark.parametrize(
     ("declared", "exposed", "port"),
     [
@@ -254,3 +263,12 @@ def test_every_name_of_a_server_is_an_alias():
 
     assert found.names("db", "app") == ["db", "shop-mysql", "shop-db-1", "mysql.internal", "database"]
     assert found.databases() == ["db"]
+
+
+def test_a_service_that_names_a_consumer_by_its_id_is_told():
+    """Compose writes the ID of the container that volumes come from into the settings of a service."""
+    found = project({"worker": {"volumes_from": ["app:ro"]}, "db": {"volumes_from": ["container:other"]}})
+
+    (said,) = plan._by_id(found, ["app"])
+    assert said.startswith("worker has the volumes of app by volumes_from")
+    assert [*plan._by_id(found, ["app", "worker"])] == [*plan._by_id(found, ["db"])] == []

@@ -1,5 +1,6 @@
 """Does a drill write only into servers that replicate what it writes, and that all are seen?"""
 
+import pymysql
 import pytest
 from replication_lab.attach.writable import Filter, Stance, hindrances, refuse_unfit, stance
 from replication_lab.world.mysql.dialects import dialects
@@ -79,6 +80,8 @@ def test_a_usual_pair_is_written_to():
             {"db": Stance("1", sources=("elsewhere.example",))},
             "db itself replicates from elsewhere.example, which the lab does not see",
         ),
+        ({"db": Stance("1", may_create=False)}, "the account on db may not create that schema"),
+        ({"db": Stance("1", followers=None)}, "the account on db may not ask which replicas are connected to it"),
     ],
 )
 def test_what_speaks_against_a_drill_is_named(changes, said):
@@ -116,6 +119,31 @@ def test_a_server_is_asked_in_its_dialect(monkeypatch, dialect):
     assert [str(each) for each in said.filters] == ["Binlog_Ignore_DB = tmp", "Replicate_Do_DB = app"]
     assert said.followers == {"7"} and said.sources == ("toxiproxy",) and "read_only" in said.read_only
     assert all(each.startswith(("SHOW", "SELECT")) for each in connections[0].asked)
+
+
+@pytest.mark.parametrize(
+    ("grants", "may"),
+    [
+        (["GRANT ALL PRIVILEGES ON *.* TO `root`@`%` IDENTIFIED BY PASSWORD '*1' WITH GRANT OPTION"], True),
+        (["GRANT SELECT, INSERT, CREATE, DROP ON *.* TO `root`@`%` WITH GRANT OPTION"], True),
+        (["GRANT USAGE ON *.* TO `app`@`%`", "GRANT ALL PRIVILEGES ON `la_`.* TO `app`@`%`"], True),
+        # Roles may give more; what they give is not asked.
+        (["GRANT USAGE ON *.* TO `app`@`%`", "GRANT `dba`@`%` TO `app`@`%`"], True),
+        (["GRANT REPLICATION CLIENT ON *.* TO `app`@`%`", "GRANT ALL PRIVILEGES ON `app`.* TO `app`@`%`"], False),
+        (["GRANT CREATE USER ON *.* TO `app`@`%`", "GRANT CREATE ON `l\\_b`.* TO `app`@`%`"], False),
+    ],
+)
+def test_an_account_may_create_a_schema_by_its_grants(monkeypatch, grants, may):
+    """Of the whole server, or of a pattern that fits; asked without a write."""
+    server, _ = dialled_by(monkeypatch)({"SHOW GRANTS": [{"Grants": each} for each in grants]})
+    assert stance(server).may_create is may
+
+
+def test_replicas_that_cannot_be_asked_for_are_not_taken_for_none(monkeypatch):
+    """Their filters would be unknown."""
+    error = pymysql.err.OperationalError(1227, "Access denied")
+    server, _ = dialled_by(monkeypatch)({"SHOW SLAVE HOSTS": error})
+    assert stance(server).followers is None
 
 
 def test_nothing_is_written_before_the_refusal(monkeypatch, refused):

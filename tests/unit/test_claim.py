@@ -346,12 +346,12 @@ def test_a_prediction_may_be_a_number_a_quantity_or_computed(predicted, value):
         (ASYNC >= 0.7, REFUTED, True, 1),
         (ASYNC >= 0.99, REFUTED, False, 0),
         (ASYNC >= 0.99, HOLDS, True, 1),
-        (ASYNC >= 0.895, HOLDS, False, 2),
-        (ASYNC >= 0.895, REFUTED, False, 2),
+        (ASYNC >= 0.895, HOLDS, False, 3),
+        (ASYNC >= 0.895, REFUTED, False, 3),
     ],
 )
 def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expected, changed, code):
-    """The exit code is 1 for a verdict that is not the expected one, 2 for UNKNOWN, 0 otherwise."""
+    """The exit code is 1 for a verdict that is not the expected one, 3 for UNKNOWN, 0 otherwise."""
     judgement = judged(relation, expected=Expected(expected, "because"))
 
     assert judgement.changed is changed
@@ -359,11 +359,11 @@ def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expec
 
 
 def test_a_change_outweighs_unknown_and_nothing_judged_is_not_green():
-    """One changed verdict makes 1 whatever else there is; no verdicts at all make 2."""
+    """One changed verdict makes 1 whatever else there is; no verdicts at all make 3."""
     changed, unknown = judged(ASYNC >= 0.99), judged(ASYNC >= 0.895)
 
     assert exit_code([unknown, changed]) == 1
-    assert exit_code([]) == 2
+    assert exit_code([]) == 3
 
 
 def settled(known, of, engine):

@@ -4,8 +4,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from replication_lab.cli import agreement
 from replication_lab.lab import down as removal
-from replication_lab.world import installing, lab_files, lock
+from replication_lab.world import lab_files, lock
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images
 
@@ -45,7 +46,7 @@ def test_a_name_of_no_lab_is_refused_before_anything_is_removed(lab, things):
     """A typo must not end in the removal of the others."""
     status, _, said = lab("clean", "lab-a", "lab-x")
 
-    assert status == 3 and "unknown lab of this checkout 'lab-x'" in said
+    assert status == 2 and "unknown lab of this checkout 'lab-x'" in said
     assert removed(things) == []
 
 
@@ -71,23 +72,41 @@ def test_a_volume_of_another_checkout_or_of_a_lab_that_starts_is_no_remains(lab,
     ("answer", "options", "gone"), [(False, [], []), (True, [], ["lab-a"]), (False, ["--yes"], ["lab-a"])]
 )
 def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeypatch, answer, options, gone):
-    """Anything but Enter removes nothing."""
-    monkeypatch.setattr(installing, "confirmed", lambda: answer)
+    """Anything but y removes nothing."""
+    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: answer)
     status, _, said = lab("clean", "lab-a", *options)
 
-    assert removed(things) == gone and status == (0 if gone else 3)
+    assert removed(things) == gone and status == (0 if gone else 2)
     assert options or "would be removed:\n  lab-a" in said
+
+
+@pytest.mark.parametrize("typed", [("clean", "lab-a"), ("down", "--lab", "lab-a")])
+def test_without_a_terminal_nothing_is_removed_unless_yes_says_so(lab, things, monkeypatch, typed):
+    """A pipeline that means it has to type it; the error has the command."""
+    monkeypatch.setattr(agreement, "at_terminal", lambda: False)
+    status, _, said = lab(*typed)
+
+    assert status == 2 and "there is no terminal to confirm it" in said and "lab-a --yes" in said
+    assert removed(things) == []
+    assert lab(*typed, "-y")[0] == 0 and removed(things) == ["lab-a"]
+
+
+def test_a_lab_that_is_stopped_is_asked_for_at_a_terminal(lab, things, monkeypatch):
+    """Its data go with it."""
+    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: False)
+
+    assert lab("down", "--lab", "lab-a")[0] == 2 and removed(things) == []
 
 
 def test_only_what_was_shown_is_removed(lab, things, monkeypatch):
     """While the question waits for its answer, another `lab up` ends: its lab was not shown."""
 
-    def answered():
+    def answered(*_, **__):
         things["lab-d"] = Thing("lab-d", dead())
         (lab_files.FOLDER / "lab-d.json").write_text("{}")
         return True
 
-    monkeypatch.setattr(installing, "confirmed", answered)
+    monkeypatch.setattr(agreement.click, "confirm", answered)
     status, _, said = lab("clean")
 
     assert status == 0 and "lab-d" not in said and removed(things) == ["lab-a", "lab-b"]

@@ -95,10 +95,11 @@ def test_help_loads_no_command():
     assert not found & HEAVY
     assert {name for name in found if name.startswith("replication_lab.")} == {
         "replication_lab.cli",
+        "replication_lab.cli.exit_codes",
         "replication_lab.cli.streams",
         "replication_lab.model",
         "replication_lab.model.core",
-        *(f"replication_lab.model.core.{name}" for name in ("command", "errors", "visible")),
+        *(f"replication_lab.model.core.{name}" for name in ("command", "errors", "exit_code", "visible")),
         "replication_lab.world",
         "replication_lab.world.signals",
     }
@@ -156,7 +157,7 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
     monkeypatch.setattr(cli.Deferred, "load", missing)
     status, _, err = lab("status")
 
-    assert status == 3 and said in err
+    assert status == 2 and said in err
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -183,14 +184,14 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["up", "semisink"], "next: ./lab list topologies"),
         (["up", "async", "--storage", "raid0", "--disk", "sata"], "next: ./lab list disks"),
         (["drill", "drbd", "--engine", "mysql-8.0"], "next: ./lab drill drbd --engine mariadb"),
-        (["drill", "--fault", "kill-relay"], "next: ./lab drill chain --fault kill-relay"),
-        (["drill", "--fault", "no-such-fault"], "next: ./lab list drills"),
-        (["drill", "--seconds", "5"], "no topology given for --fault, --seconds"),
-        (["drill", "--count", "2"], "no topology given for --fault, --seconds"),
+        (["drill", "--drill", "kill-relay"], "next: ./lab drill chain --drill kill-relay"),
+        (["drill", "--drill", "no-such-fault"], "next: ./lab list drills"),
+        (["drill", "--duration", "5"], "no topology given for --drill, --duration"),
+        (["drill", "--runs", "2"], "no topology given for --drill, --duration"),
         (["list", "toxic"], "did you mean toxics?"),
         (["report"], "expected: a recorded run; there is none"),
         (["toxic", "--check", "reseet"], "did you mean reset?"),
-        (["toxic", "source-replica"], "no toxic given for source-replica"),
+        (["toxic", "source-replica"], "no condition given for source-replica"),
         (["report", "no-such-run"], "no record in no-such-run"),
         (["report", "--open"], "no record in latest"),
         (["env"], "no lab is running"),
@@ -206,12 +207,12 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["report", "a", "b"], "unexpected extra argument"),
     ],
 )
-def test_bad_input_ends_with_status_3_and_the_way_on(lab, runs, monkeypatch, arguments, said):
+def test_bad_input_ends_with_status_2_and_the_way_on(lab, runs, monkeypatch, arguments, said):
     """Nothing is started, standard output stays empty, the nearest good name is suggested."""
     monkeypatch.setattr(engine, "ensure", lambda: pytest.fail("the engine was touched"))
     status, out, err = lab(*arguments)
 
-    assert (status, out) == (3, "")
+    assert (status, out) == (2, "")
     assert said in err and "Traceback" not in err
 
 
@@ -260,7 +261,7 @@ def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):
     monkeypatch.setattr(removal, "down", lambda *_: 1 / 0)
     status, _, err = lab("down")
 
-    assert status == 3
+    assert status == 2
     assert "ZeroDivisionError" in err and "Traceback" in err
 
 
@@ -279,9 +280,9 @@ def world(fake_world, runs, brief, undrawn, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("status", [0, 1, 2])
+@pytest.mark.parametrize("status", [0, 1, 3])
 def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
-    """0 as expected, 1 changed, 2 unknown, and the same from `lab report`."""
+    """0 as expected, 1 changed, 3 unknown, and the same from `lab report`."""
     from msgspec.structs import replace
 
     real = running.summarise
@@ -318,21 +319,21 @@ def test_a_run_takes_the_usual_engines_those_named_or_all_that_can_be_had(lab, w
     assert json.loads(lab("run", "semisync_wan", "--json", *asked)[1])["engines"] == engines
 
 
-def test_a_crashed_run_ends_with_status_3(lab, world):
+def test_a_crashed_run_ends_with_status_2(lab, world):
     """The report is written, and the status tells a crash from a verdict."""
     world.meanwhile = troubles.crash
     status, _, err = lab("run", "semisync_wan")
 
-    assert status == 3 and "a defect of the harness" in err
+    assert status == 2 and "a defect of the harness" in err
     assert json.loads(lab("report", "--json")[1])["verdict"] == "CRASHED"
 
 
 def test_an_interrupted_run_is_not_green(lab, world):
-    """Status 2, with what there is, and the report."""
+    """Status 3, with what there is, and the report."""
     world.meanwhile = troubles.interrupt
     status, out, _ = lab("run", "semisync_wan")
 
-    assert status == 2 and "interrupted" in out
+    assert status == 3 and "interrupted" in out
     assert world.taken_down == ["mariadb"]
 
 
@@ -381,7 +382,7 @@ def test_no_lab_is_no_error(lab, monkeypatch):
 
 
 def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
-    """`doctor` shows what can be seen, and ends with status 3 for what is missing."""
+    """`doctor` shows what can be seen, and ends with status 1 for what is missing."""
 
     def nobody():
         raise LabError("the Docker engine does not answer", "a running engine", "./lab up")
@@ -391,6 +392,6 @@ def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
     status, out, _ = lab("doctor", "--json")
     findings = {finding["what"]: finding for finding in json.loads(out)}
 
-    assert status == 3
+    assert status == 1
     assert findings["machine"]["ok"] and not findings["docker engine"]["ok"]
     assert findings["docker engine"]["next_step"] == "./lab up"

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
+from replication_lab.cli import link as link_command
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
@@ -63,7 +64,7 @@ def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, aske
 
     monkeypatch.setattr(up, "set_toxics", set_toxics)
     # In text the console writes to the standard output that it found when it was made.
-    text, data = typed("toxic", *arguments, "--lab", "x"), typed("toxic", *arguments, "--lab", "x", "--json")
+    text, data = (typed("link", "set", *arguments, "--lab", "x", *more) for more in ([], ["--json"]))
     found = json.loads(data.stdout)
 
     assert put == [("x", asked)] * 2
@@ -72,6 +73,62 @@ def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, aske
         f"link {link} is {toxic}" for link, toxic in asked.items()
     ]
     assert text.exit_code == data.exit_code == (3 if "b-a" in asked else 0)
+
+
+def test_the_former_way_to_put_a_condition_on_a_link_says_the_present_one(monkeypatch):
+    """It still does so, for one release."""
+    monkeypatch.setattr(project, "find", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(up, "set_toxics", lambda *_: [Proof("link a-b is 40ms", "measured", ok=True)])
+    said = typed("toxic", "a-b", "40ms", "--lab", "x")
+
+    assert said.exit_code == 0 and "`lab link set a-b …`" in said.stderr
+
+
+class QuietLink:
+    """A link of a lab that can be switched off and on; `stuck` is one that goes on working."""
+
+    def __init__(self, name, stuck=False):
+        self.name, self.stuck, self.on = name, stuck, True
+
+    def enable(self):
+        self.on = True
+
+
+class UnprobedCut:
+    """The fault, without connections: it proves whether its links are off."""
+
+    def __init__(self, lab, names):
+        self.links = [lab.link(name) for name in names]
+
+    def inject(self):
+        for link in self.links:
+            link.on = link.stuck
+
+    def verify(self):
+        found = {True: "an answer", False: "nothing"}
+        return [Proof(f"{link.name} is cut", found[link.on], ok=not link.on) for link in self.links]
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_link_is_cut_verified_and_restored_to_how_it_started(monkeypatch, stuck):
+    """With its own condition; a link through which something still gets ends with 3."""
+    links = {name: QuietLink(name, stuck) for name in ("a-b", "b-a")}
+    lab = SimpleNamespace(name="x", link=links.__getitem__, topology=SimpleNamespace(toxics={"a-b": "wan-85ms"}))
+    put = []
+    monkeypatch.setattr(project, "find", lambda _name: lab)
+    monkeypatch.setattr(link_command, "Cut", UnprobedCut)
+    monkeypatch.setattr(link_command, "proofs_of", lambda fault: fault.verify())
+    monkeypatch.setattr(up, "set_toxics", lambda _lab, asked: put.append(asked) or [Proof("link", "85 ms", ok=True)])
+    cut = typed("link", "cut", "a-b", "b-a", "--lab", "x")
+    was_cut = [not each.on for each in links.values()]
+    restored = typed("link", "restore", "a-b", "b-a", "--lab", "x")
+
+    assert (cut.exit_code, was_cut) == ((3, [False] * 2) if stuck else (0, [True] * 2))
+    assert restored.exit_code == 0 and all(each.on for each in links.values())
+    assert put == [{"a-b": "wan-85ms", "b-a": "none"}]
 
 
 def test_a_condition_is_explained_without_docker():
@@ -88,7 +145,8 @@ def test_a_condition_is_explained_without_docker():
             {"source-replica": "40ms"},
             [
                 "lab-semisync is already running; nothing changed",
-                "its links keep their conditions; to change them: ./lab toxic source-replica=40ms --lab lab-semisync",
+                "its links keep their conditions; to change them: "
+                "./lab link set source-replica=40ms --lab lab-semisync",
             ],
         ),
     ],

@@ -62,7 +62,7 @@ def test_a_run_compared_with_itself_shows_nothing(recorded, tmp_path):
     file.write_text(lab(["report", str(recorded), "--format", "baseline"]).stdout)
     found = lab(["compare", str(file), str(recorded), "--margin", "60%"])
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert "both are the same run" in found.stdout
 
 
@@ -73,7 +73,7 @@ def test_a_figure_that_no_case_has_decides_nothing_and_the_text_names_those_ther
     file.write_bytes(encode(_almost(decode(file.read_bytes(), "baseline"))))
     found = lab(["compare", str(file), str(recorded), "--figure", "average_ms"])
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert "no figure is judged; --figure names others, measured: throughput" in found.stdout
 
 
@@ -102,7 +102,7 @@ def test_a_small_margin_cannot_be_told_and_the_text_names_the_figure(recorded):
     """Few rounds do not show one per cent."""
     found = lab(["compare", str(recorded), str(recorded), "--margin", "1%"])
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert "unknown: throughput of" in found.stdout
     assert "runs on each side would decide it" in " ".join(found.stdout.split())
 

@@ -27,7 +27,7 @@ def test_what_the_second_run_lacks_is_unknown(cases, said):
     """A case in which nothing could be measured is no reason for a green answer."""
     found = compare(run(seed=1), changed(run(seed=2), cases=cases), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [(change.of, change.reason) for change in found.changes if change.judged] == [("none", said)]
 
 
@@ -35,7 +35,7 @@ def test_a_figure_that_only_the_second_run_has_is_unknown_in_a_case_of_both():
     """The first run failed there: there is nothing to compare with."""
     found = compare(changed(run(seed=1), cases=LATENCY_ONLY), run(seed=2), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert found.changes[0].reason == "a round of the first run has no such figure"
 
 
@@ -56,7 +56,7 @@ def test_an_engine_that_only_the_first_run_measured_is_unknown():
     both = {**before.engines, "mysql-8.0": before.engines["mariadb"]}
     found = compare(replace(before, engines=both), run(seed=2), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert {change.engine for change in found.changes if not change.ratio} == {"mysql-8.0"}
 
 
@@ -74,7 +74,7 @@ def test_a_claim_that_the_second_run_lacks_is_unknown_on_another_machine(claims,
     """There only claims are judged."""
     found = compare(run(seed=1), on_another_machine(changed(run(seed=2), claims=claims)), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [change.reason for change in found.changes] == [said]
 
 
@@ -83,7 +83,7 @@ def test_a_compared_figure_that_neither_run_has_is_unknown():
     half = CaseDigest({"throughput": [1000.0, 1010.0, 990.0]}, compared=("throughput", "raid1_rows_per_second"))
     found = compare(changed(run(seed=1), cases={"one": half}), changed(run(seed=2), cases={"one": half}), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [(change.figure, change.reason) for change in found.changes if change.figure and not change.ratio] == [
         ("raid1_rows_per_second", "a round of the first and of the second run has no such figure")
     ]
@@ -94,7 +94,7 @@ def test_an_unexpected_verdict_of_a_claim_that_is_new_is_unknown():
     new = {**run(seed=2).engines["mariadb"].claims, "new": ClaimDigest("It is new.", Verdict.REFUTED, True)}
     found = compare(run(seed=1), changed(run(seed=2), claims=new), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [change.reason for change in found.changes if change.of == "new"] == [
         "the verdict is REFUTED, which is unexpected, and the first run did not judge this claim"
     ]
@@ -117,7 +117,7 @@ def test_a_claim_that_the_first_run_did_not_show_is_unknown_on_another_machine(b
     second = run(seed=2) if after is None else changed(run(seed=2), claims=after)
     found = compare(changed(run(seed=1), claims=before), on_another_machine(second), 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [change.reason for change in found.changes if change.judged] == [said]
 
 
@@ -126,7 +126,7 @@ def test_a_run_that_stopped_is_unknown_and_says_why():
     whole, broken = run(seed=1), run(seed=2, stopped="the run crashed: no node")
     found = compare(whole, broken, 0.1)
 
-    assert (found.exit_code, compare(broken, whole, 0.1).exit_code) == (2, 2)
+    assert (found.exit_code, compare(broken, whole, 0.1).exit_code) == (3, 3)
     assert found.stopped == ["the second run is not complete: the run crashed: no node"]
     assert found.stopped[0] in markdown_text(found, 0.1)
     assert compare(whole, run(700, seed=2, stopped="the run crashed: no node"), 0.1).exit_code == 1
@@ -139,7 +139,7 @@ def test_a_case_that_failed_in_both_runs_is_unknown():
     both = changed(run(), cases={**near, "far": failed})
     found = compare(both, both, 0.1)
 
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert [change.reason for change in found.changes if change.of == "far"] == ["not verified: no commit"]
 
 

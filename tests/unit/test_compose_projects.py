@@ -182,10 +182,10 @@ def test_a_project_of_others_is_not_started_over(engine, refused):
 
     assert (
         "lab-a is a Compose project that is not a lab of yours: lab-a-app-1"
-        in refused(project.refuse_taken, "lab-a").found
+        in refused(labels.refuse_taken, "lab-a").found
     )
-    assert "data of an earlier lab-b exists" in refused(project.refuse_taken, "lab-b").found
-    project.refuse_taken("lab-c")
+    assert "data of an earlier lab-b exists" in refused(labels.refuse_taken, "lab-b").found
+    labels.refuse_taken("lab-c")
 
 
 def test_a_topology_is_not_read_from_a_file_that_a_label_names(engine, state, tmp_path):
@@ -313,7 +313,7 @@ def test_a_node_that_never_got_healthy_shows_its_log(engine, lab):
     """The check's last answer and the container's last lines."""
     health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "not replicating\n"}]}}
     (source,) = engine(Thing("lab-a", dead(), State=health))
-    source.logs = lambda tail: b"[ERROR] unknown variable 'x'\n"
+    source.logs = lambda tail, since=None: b"[ERROR] unknown variable 'x'\n"
     error = why(lab, "dependency failed to start")
 
     assert "source did not become healthy (running; not replicating)" in error.found

@@ -38,6 +38,11 @@ def test_another_value_is_a_difference(key):
     assert digests(changed)["limits and ports"] != digests()["limits and ports"]
 
 
+def test_the_container_that_volumes_come_from_may_be_a_new_one():
+    """It was recreated, too; the volumes themselves are compared."""
+    assert digests({**HOST, "VolumesFrom": ["f00"]}) == digests({**HOST, "VolumesFrom": ["ba5"]})
+
+
 def test_the_order_of_a_command_counts():
     """Its words are no set."""
     assert digests(command=("--fast", "serve"))["program"] != digests()["program"]

@@ -111,6 +111,15 @@ def test_each_case_is_arranged_and_proved_as_it_says(declared, ran):
     assert found.workload(found.cases[2], found.preset("quick")) == Inserts(rows=20, clients=4)
 
 
+def test_a_load_may_keep_its_latencies_out_of_the_record(declared, ran):
+    """Its quantiles suffice for a claim; thousands of latencies in each measurement make a record large."""
+    text = RATE.replace("rows=20", "rows=20, keeps_samples=False")
+    summary, record, _ = ran(declared(text))
+
+    assert [claim.verdict for claim in summary.claims] == [Verdict.HOLDS]
+    assert all("latency_ms" not in each.samples and each.figures["latency_p50_ms"] for each in record.measurements)
+
+
 def test_a_condition_that_is_missing_during_a_load_is_unknown(declared, ran):
     """As in every experiment."""
     summary, _, _ = ran(declared(ROUND_TRIP), meanwhile=lambda lab, _: clear(lab.link("source-replica")))

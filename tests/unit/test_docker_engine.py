@@ -55,6 +55,7 @@ def machine(monkeypatch, tmp_path):
         monkeypatch.setattr(installing, "RECORD", tmp_path / "added")
         monkeypatch.setattr(own_engine, "wait_until", lambda *_, **__: None)
         monkeypatch.delenv("DOCKER_HOST", raising=False)
+        monkeypatch.setenv("LAB_INSTALL", "yes")
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         return ran
 
@@ -261,7 +262,7 @@ def test_a_machine_without_an_engine_gets_its_distributions(
     told = refused(docker_engine.ensure)
     assert told.next_step.splitlines()[1:] == [f"  {command}" for command in commands] and not ran
 
-    monkeypatch.delenv("LAB_INSTALL")
+    monkeypatch.setenv("LAB_INSTALL", "yes")
     refused(docker_engine.ensure)  # the engine of this test never answers, so starting it comes to nothing
     changes, last = made(ran)
     assert changes == commands and START.match(last)

@@ -217,7 +217,7 @@ def test_a_state_that_was_not_as_asked_is_never_judged(ran, trouble, case, reaso
     doubts = " ".join(record.doubts("mariadb", record.of("mariadb", case)))
 
     assert reason in doubts
-    assert Verdict.UNKNOWN in verdicts(summary).values() and summary.exit_code == 2
+    assert Verdict.UNKNOWN in verdicts(summary).values() and summary.exit_code == 3
 
 
 @pytest.mark.parametrize("trouble", [rot, break_off])

@@ -77,7 +77,7 @@ def test_interrupted_drills_are_reported_like_an_interrupted_experiment(drilling
     folder, summary = run(stop)
     first, second = summary.drills
 
-    assert (summary.exit_code, summary.ended, summary.interrupted) == (2, "interrupted", "SIGTERM")
+    assert (summary.exit_code, summary.ended, summary.interrupted) == (3, "interrupted", "SIGTERM")
     assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
     assert {row.verdict for row in second.expectations} == {Verdict.UNKNOWN}
     assert second.doubts == ["it was not run: interrupted by SIGTERM"]
@@ -93,7 +93,7 @@ def test_drills_that_crash_are_reported_and_the_error_is_raised(drilling, runs):
         run(lambda: 1 / 0)
     summary = running.judge("latest")
 
-    assert (summary.exit_code, summary.verdict) == (3, "CRASHED")
+    assert (summary.exit_code, summary.verdict) == (2, "CRASHED")
     assert summary.crashed == "ZeroDivisionError: division by zero"
     assert names_in((runs / "latest").resolve()) == FILES and [lab.gone for lab in labs] == [True]
     assert junit_of(summary).errors == 2, "the drill that was not done, and the crash"
@@ -106,7 +106,7 @@ def test_the_lab_of_a_drill_that_failed_is_left_up_where_asked_for(drilling):
 
     assert [(lab.gone, lab.stays) for lab in labs] == [(False, True)]
     assert summary.drills[1].doubts == ["it was not run: --keep left drill-galera-1 up"]
-    assert (summary.exit_code, summary.ended) == (2, "kept")
+    assert (summary.exit_code, summary.ended) == (3, "kept")
 
 
 def test_the_lab_of_a_crash_is_left_up_where_asked_for(drilling):
@@ -130,9 +130,9 @@ def test_drills_that_did_not_fail_leave_nothing_up(drilling):
 @pytest.mark.parametrize(
     ("codes", "options", "seeds", "status"),
     [
-        ([0, 0, 0], ["--count", "3"], [7, 8, 9], 0),
-        ([0, 2, 1], ["--count", "3", "--seed", "20"], [20, 21, 22], 1),
-        ([0, 2, 1], ["--count", "3", "--keep"], [7, 8], 2),
+        ([0, 0, 0], ["--runs", "3"], [7, 8, 9], 0),
+        ([0, 3, 1], ["--runs", "3", "--seed", "20"], [20, 21, 22], 1),
+        ([0, 3, 1], ["--runs", "3", "--keep"], [7, 8], 3),
         ([2], [], [7], 2),
     ],
 )
@@ -146,19 +146,19 @@ def test_drills_are_repeated_with_other_seeds(drilling, monkeypatch, codes, opti
         return folder, msgspec.structs.replace(good, exit_code=left.pop(0))
 
     monkeypatch.setattr(running, "drill", drill)
-    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--fault", "kill-node", *options])
+    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--drill", "kill-node", *options])
 
     assert (asked, said.exit_code) == (seeds, status)
     repeated = f"{sum(code == 0 for code in codes)} of {len(seeds)} runs came out as expected"
-    assert (repeated in said.output) is ("--count" in options)
+    assert (repeated in said.output) is ("--runs" in options)
 
 
 def test_repeated_drills_are_a_list_as_data(drilling, monkeypatch):
     """Of one run it is its summary alone."""
     found = drilling[1]()
     monkeypatch.setattr(running, "drill", lambda *_, **__: found)
-    typed = ["drill", "galera", "--fault", "kill-node", "--json"]
-    once, twice = (CliRunner().invoke(cli.cli, [*typed, *more]).stdout for more in ([], ["--count", "2"]))
+    typed = ["drill", "galera", "--drill", "kill-node", "--json"]
+    once, twice = (CliRunner().invoke(cli.cli, [*typed, *more]).stdout for more in ([], ["--runs", "2"]))
 
     assert msgspec.json.decode(twice) == [msgspec.json.decode(once)] * 2
 
@@ -179,7 +179,7 @@ def test_a_killed_run_is_never_green(drilling):
     summary = running.judge(folder)
 
     assert {row.verdict for row in summary.judged} == {Verdict.HOLDS}
-    assert (summary.exit_code, summary.ended) == (2, None)
+    assert (summary.exit_code, summary.ended) == (3, None)
     assert junit_of(summary).errors == 1
     assert "the run was killed" in text(summary)
 
@@ -189,7 +189,7 @@ def test_the_command_tells_what_the_drills_came_to(drilling, monkeypatch, argume
     """On standard output, with the status of the summary; where the files are on standard error."""
     done = drilling[1]()
     monkeypatch.setattr(running, "drill", lambda *_, **__: done)
-    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--fault", "cut-node", *arguments])
+    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--drill", "cut-node", *arguments])
 
     assert said.exit_code == 0
     assert ("HOLDS         nothing is lost; " if not arguments else '"kind": "drills"') in said.stdout

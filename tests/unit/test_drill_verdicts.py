@@ -135,7 +135,7 @@ def test_a_fault_that_was_not_seen_makes_everything_unknown():
 
     assert result.judgements[0].verdict is Verdict.UNKNOWN
     assert "a new connection still gets an answer" in result.judgements[0].reason
-    assert result.exit_code == 2
+    assert result.exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_is_not_known_is_unknown(changes, history, why):
 
     assert result.judgements[0].verdict is Verdict.UNKNOWN
     assert why in result.judgements[0].reason
-    assert result.exit_code == 2
+    assert result.exit_code == 3
 
 
 def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
@@ -176,7 +176,7 @@ def test_the_exit_status_is_the_worst():
 
     held, open_, changed = (each.judgements for each in (good, unknown, bad))
 
-    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [2, 0, 2, 1]
+    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [3, 0, 3, 1]
 
 
 # --- how nodes come back ----------------------------------------------------------------------------------------------

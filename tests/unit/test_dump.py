@@ -78,6 +78,18 @@ def test_a_folder_of_mydumper_is_read_in_the_order_in_which_its_files_are_needed
     assert [line.text for line in lines if line.text.startswith("USE")] == ["USE `shop`;"]
 
 
+def test_a_folder_of_mydumper_is_a_schema_of_a_question(tmp_path, refused):
+    """Its only database becomes the default one, which the load uses; several cannot."""
+    file = given_texts.read_for_a_record(DUMPS / "mydumper")
+    refuse_other_databases(file)
+    assert lines_of(file)[0].place == "shop.item-schema.sql line 1"
+    assert not any("DATABASE" in line.text or line.text.startswith("USE") for line in lines_of(file))
+
+    folder = shutil.copytree(DUMPS / "mydumper", tmp_path / "several")
+    (folder / "other.orders-schema.sql").write_text("CREATE TABLE `orders` (`id` int);")
+    assert "another database than lab" in str(refused(refuse_other_databases, given_texts.read_for_a_record(folder)))
+
+
 @pytest.mark.parametrize("names", [(), ("README",), ("notes.txt", "metadata")])
 def test_another_folder_is_no_dump(tmp_path, names, refused):
     """It has none of mydumper's files."""

@@ -17,15 +17,17 @@ from replication_lab.model.drill import checkers
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
 from replication_lab.model.drill.history import Outcome, StatementEnd, encode, parse
-from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint, settings_apart
+from replication_lab.model.lab.companion import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
-from replication_lab.runner import behind, drill_set
+from replication_lab.runner import drill_set, takes_writes
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import endpoint
+from replication_lab.world.docker.attached import AttachedEndpoint
 from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, TransactionAnswer
 
 from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
@@ -55,7 +57,7 @@ def test_a_setting_that_the_endpoint_does_not_have_is_refused(refused, name, val
 
 def test_settings_of_the_endpoint_are_told_apart_from_those_of_servers():
     """By the word before the dot."""
-    assert settings_apart({"endpoint.inter": "5", "source.sync_binlog": "0"}) == (
+    assert settings_apart({"endpoint.inter": "5", "source.sync_binlog": "0"}, ENDPOINT) == (
         {"source.sync_binlog": "0"},
         {"inter": "5"},
     )
@@ -97,15 +99,28 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
 
 
+def service_at(name, address):
+    """Return a service of a project, with its container's names and address."""
+    networks = {"shop_default": {"IPAddress": address, "Aliases": [name, "f00"]}}
+    container = SimpleNamespace(name=f"shop-{name}-1", attrs={"NetworkSettings": {"Networks": networks}})
+    return SimpleNamespace(network=lambda: container, addresses=lambda: {address})
+
+
 def test_a_client_of_a_server_is_told_by_its_address_or_by_its_name_in_a_network():
     """Servers that resolve names show the name of the container and that of its network."""
-    networks = {"shop_default": {"IPAddress": "10.0.0.9", "Aliases": ["proxy", "f00"]}}
-    container = SimpleNamespace(name="shop-proxy-1", attrs={"NetworkSettings": {"Networks": networks}})
-    service = SimpleNamespace(network=lambda: container, addresses=lambda: {"10.0.0.9"})
-    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service, None)
+    found = endpoint.RunningEndpoint("haproxy", HAPROXY, service_at("proxy", "10.0.0.9"), None)
 
     assert all(map(found.is_client, ("10.0.0.9", "shop-proxy-1.shop_default", "proxy.shop_default")))
     assert not any(map(found.is_client, ("10.0.0.1", "shop-app-1.shop_default", "")))
+
+
+def test_an_endpoint_whose_own_link_was_attached_is_seen_by_the_link_s_toxiproxy():
+    """A server sees the connections of the Toxiproxy; those of another link are no clients of the endpoint."""
+    proxy, link = service_at("router", "10.0.0.9"), service_at("lab-toxiproxy-router-db", "10.0.0.7")
+    found = AttachedEndpoint("router:6446", HAPROXY, proxy, None, None, [link])
+
+    assert all(map(found.is_client, ("10.0.0.9", "10.0.0.7", "lab-toxiproxy-router-db.shop_default")))
+    assert not found.is_client("10.0.0.8")
 
 
 # --- a drill ----------------------------------------------------------------------------------------------------------
@@ -336,14 +351,17 @@ def test_a_server_that_does_not_answer_takes_no_writes():
     """A reading counts until the next one, and for a moment only if none comes."""
     readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
 
-    assert behind._spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
-    assert behind._spans([], 10) == []
+    assert takes_writes.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
+    assert takes_writes.spans([], 10) == []
 
 
 def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():
     """An expectation can bound it."""
-    met = ThroughEndpoint("haproxy", SERVERS, writable={"node1": [(0, 5)], "node2": [(4, 6)]})
-    result = judge(evidence(endpoint=met), at_endpoint(HISTORY, ["1@a"] * len(HISTORY)))
+    writable = {"node1": [(0.0, 5.0)], "node2": [(4.0, 6.0)]}
+    result = judge(
+        evidence(endpoint=ThroughEndpoint("haproxy", SERVERS), writable=writable),
+        at_endpoint(HISTORY, ["1@a"] * len(HISTORY)),
+    )
 
     assert result.figures["two_writable_s"] == 1
     assert "two nodes took writes for 1.0 s" in text(summed_up(result))

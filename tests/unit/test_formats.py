@@ -134,7 +134,7 @@ def test_a_comparison_names_what_is_worse_first():
     assert "**a figure is worse by more than 10%" in text
     assert rows(text, "outcome")[0][0] == "worse"
     same = compare(digest(1000, 0.02, seed=1), digest(1000, 0.02, seed=2), 0.1)
-    assert any(row[4].startswith("~ ") for row in rows(compared.markdown_text(same, 0.1), "outcome"))
+    assert any(row[5].startswith("~ ") for row in rows(compared.markdown_text(same, 0.1), "outcome"))
 
 
 # --- GitHub's workflow commands ---------------------------------------------------------------------------------------

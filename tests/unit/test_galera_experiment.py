@@ -193,14 +193,14 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
     ],
 )
 def test_a_sabotaged_load_is_never_judged(ran, monkeypatch, trouble, claim, reason):
-    """A node that left, a toxic gone, a semi-sync that fell back: UNKNOWN with the reason, exit status 2."""
+    """A node that left, a toxic gone, a semi-sync that fell back: UNKNOWN with the reason, exit status 3."""
     # A node that left stays away here, and there is no wait for it.
     monkeypatch.setattr("replication_lab.probes.galera.wait_until_synced", lambda *_: None)
     summary, _, _ = ran(only(claim), preset="brief", meanwhile=trouble)
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
     assert reason in summary.claims[0].reason
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 @pytest.mark.parametrize("load", ["counters-lan", "hot-galera-3"])

@@ -291,14 +291,22 @@ def test_nodes_of_different_views_are_noticed(monkeypatch):
     assert [False, True, True] == proofs(monkeypatch, **lab)
 
 
-def proofs_of_a_load(monkeypatch, meanwhile=lambda servers: None, fastest=12.0):
-    """Return the proofs of a case of `lab ask` with 10 ms on each link, when `meanwhile` happens during its load."""
+def proofs_of_a_load(monkeypatch, meanwhile=lambda servers: None, fastest=12.0, links=WAN):
+    """Return the proofs of a case of `lab ask` with 10 ms on links, when `meanwhile` happens during its load."""
     commits(monkeypatch, 12.0)
     monkeypatch.setattr(group.clock, "wait_until", lambda *_arguments, **_options: None)
     servers = {name: Rows(name) for name in NODES}
-    with kind(**servers).arranged(Case("far", toxics=dict.fromkeys(WAN, catalogue.toxic("metro-10ms")))) as watch:
+    with kind(**servers).arranged(Case("far", toxics=dict.fromkeys(links, catalogue.toxic("metro-10ms")))) as watch:
         meanwhile(servers)
         return [proof.ok for proof in watch.proofs(5, fastest)]
+
+
+def test_a_commit_need_not_wait_for_a_member_that_no_majority_needs(monkeypatch):
+    """One of three is far away: the two near ones are a majority."""
+    far = [link for link in WAN if "node3" in link]
+
+    assert proofs_of_a_load(monkeypatch, fastest=0.4, links=far)[0]
+    assert False not in proofs_of_a_load(monkeypatch, fastest=0.4, links=far)
 
 
 def expel(servers):

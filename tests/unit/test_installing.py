@@ -88,12 +88,15 @@ def test_what_was_decided_beforehand_is_not_asked(terminal, monkeypatch, capsys)
     assert "Press Enter" not in capsys.readouterr().err
 
 
-def test_without_a_terminal_it_goes_on(capsys, monkeypatch):
-    """As in a pipeline: it prints what is added and installed, as a terminal is told."""
+def test_without_a_terminal_only_yes_installs(capsys, monkeypatch):
+    """A pipeline has to say so; then it prints what is added and installed, as a terminal is told."""
     monkeypatch.delenv(installing.VARIABLE, raising=False)
+    with pytest.raises(LabError, match="there is no terminal") as told:
+        installing.allow(CHANGE)
+    monkeypatch.setenv(installing.VARIABLE, "yes")
     installing.allow(CHANGE)
 
-    assert CHANGE.lines()
+    assert CHANGE.lines() and "LAB_INSTALL=yes" in told.value.expected
     assert capsys.readouterr().err == "installing a thing:\n" + "".join(f"  {line}\n" for line in CHANGE.lines())
 
 

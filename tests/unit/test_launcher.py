@@ -131,7 +131,7 @@ def test_a_checkout_at_a_path_with_a_colon_is_refused_in_words(new_checkout):
     said = _launched(odd, environment)
 
     assert said.communicate()[1].startswith(f"error: the path of this checkout has a colon: {odd}\nexpected: a path ")
-    assert said.returncode == 3 and not (odd / ".venv").exists()
+    assert said.returncode == 2 and not (odd / ".venv").exists()
 
 
 def test_an_environment_that_python_cannot_make_is_one_error(new_checkout):
@@ -142,7 +142,7 @@ def test_an_environment_that_python_cannot_make_is_one_error(new_checkout):
     said = _launched(folder, environment)
 
     assert "error: the Python environment could not be made in " in said.communicate()[1]
-    assert said.returncode == 3
+    assert said.returncode == 2
 
 
 @pytest.mark.parametrize("spoilt", ["bin/python", "installed.txt"])
@@ -163,7 +163,7 @@ def test_an_environment_that_could_not_be_made_is_not_used(new_checkout):
     (folder / "fails").touch()
     failed = _launched(folder, environment)
     assert "next: rm -rf .venv; ./lab doctor" in failed.communicate()[1]
-    assert failed.returncode == 3
+    assert failed.returncode == 2
     (folder / "fails").unlink()
 
     assert _launched(folder, environment).wait() == 0
@@ -210,7 +210,7 @@ def test_where_nothing_may_be_installed_the_error_has_the_command_that_makes_the
     folder, environment = new_checkout
     refused = _launched(folder, environment | {"LAB_INSTALL": "no"})
     assert "next: LAB_INSTALL=yes ./lab --version" in refused.communicate()[1]
-    assert (refused.returncode, (folder / "log").read_text()) == (3, "")
+    assert (refused.returncode, (folder / "log").read_text()) == (2, "")
 
     assert _launched(folder, environment | {"LAB_INSTALL": "yes"}).wait() == 0
     assert _launched(folder, environment | {"LAB_INSTALL": "no"}).wait() == 0

@@ -74,7 +74,7 @@ def test_the_report_shows_what_was_seen_and_gives_no_verdict(recorder):
     assert "Observed, not judged" in page and "HOLDS" not in page
     assert all(
         part in page
-        for part in (f"{LINK} 200ms", "kill source", "Commits a second, and the law", "semi-sync ON", "<svg")
+        for part in (f"{LINK} 200ms", "kill source", "Commits a second, and their ceiling", "semi-sync ON", "<svg")
     )
 
 

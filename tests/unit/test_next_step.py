@@ -41,9 +41,9 @@ def test_the_lab_of_the_refused_command_is_the_one_that_is_named(monkeypatch, ty
     [
         (("drill", "--probe", "http://x"), "./lab drill --lab NAME --probe URL"),
         (("drill", "semisync", "--lab", "shop"), "./lab drill --lab shop"),
-        (("drill", "mine.yaml", "--fault", "kill"), "./lab drill"),
+        (("drill", "mine.yaml", "--drill", "kill"), "./lab drill"),
         (("sql", "source", "-e", "SELECT 1", "--file", "x.sql"), "./lab sql --help"),
-        (("watch", "--format", "prometheus", "--seconds", "1"), "./lab watch --help"),
+        (("watch", "--format", "prometheus", "--duration", "1"), "./lab watch --help"),
         (("frobnicate",), "./lab --help"),
         (("compare", "nosuch.json", "other.json"), "./lab report --format baseline > nosuch.json"),
     ],
@@ -53,4 +53,4 @@ def test_a_command_that_is_used_wrongly_says_what_to_type(lab, words, step):
     """Before it asks the Docker engine."""
     status, _, said = lab(*words)
 
-    assert status == 3 and said.endswith(f"next: {step}\n"), said
+    assert status == 2 and said.endswith(f"next: {step}\n"), said

@@ -9,7 +9,7 @@ from replication_lab.faults.injected import injected
 from replication_lab.faults.kill import Kill
 from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
-from replication_lab.faults.restart import Restart
+from replication_lab.faults.restart import Crash, Restart
 from replication_lab.faults.stop import Stop
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
@@ -28,7 +28,7 @@ def hour_ahead(lab, nodes):
     return ClockSkew(lab, nodes, 3600)
 
 
-@pytest.mark.parametrize("kind", [Kill, Stop, Restart, Pause, CpuSqueeze, MemorySqueeze, hour_ahead])
+@pytest.mark.parametrize("kind", [Kill, Stop, Restart, Crash, Pause, CpuSqueeze, MemorySqueeze, hour_ahead])
 def test_a_fault_is_seen_and_gone_afterwards(lab, kind):
     """Proofs of its beginning, proofs of its end, and the machine as it was."""
     fault = kind(lab, NODES)
@@ -77,11 +77,12 @@ def test_a_node_that_ends_in_another_way_was_not_stopped(lab, monkeypatch):
     assert "exited with status 137" in doubts(fault.verify())[0]
 
 
-def test_a_restart_that_was_none_is_noticed(lab, monkeypatch):
+@pytest.mark.parametrize(("kind", "method"), [(Restart, "stop"), (Crash, "kill")])
+def test_a_restart_that_was_none_is_noticed(lab, monkeypatch, kind, method):
     """The container runs, and always has."""
-    monkeypatch.setattr(lab, "stop", lambda *_: None)
+    monkeypatch.setattr(lab, method, lambda *_: None)
     monkeypatch.setattr(lab, "start_again", lambda *_: None)
-    fault = Restart(lab, NODES)
+    fault = kind(lab, NODES)
     fault.inject()
 
     assert "is restarted" in doubts(fault.verify())[0]

@@ -70,7 +70,7 @@ def test_a_node_is_broken_and_brought_back(machine, verb, back, state, said):
 
 
 @pytest.mark.parametrize(("verb", "method"), [("pause", "pause"), ("stop", "stop")])
-def test_a_verb_that_did_not_act_ends_with_status_3(machine, monkeypatch, verb, method):
+def test_a_verb_that_did_not_act_is_unknown(machine, monkeypatch, verb, method):
     """Sabotage: the engine says yes, and does nothing or something else."""
     monkeypatch.setattr(machine, method, machine.kill if verb == "stop" else lambda _node: None)
     status, out = typed(verb, "server")
@@ -135,7 +135,7 @@ def test_a_service_that_is_no_node_is_not_started_by_its_name(machine, refused):
 def test_a_log_is_printed_whole_or_from_its_end(machine, lab):
     """As text and as data; followed, each line as it comes, without what a terminal would obey."""
     assert typed("logs", "server")[1] == "its first words\nits last words"
-    assert json.loads(typed("logs", "server", "--lines", "1", "--json")[1]) == {
+    assert json.loads(typed("logs", "server", "--tail", "1", "--json")[1]) == {
         "node": "server",
         "lines": ["its last words"],
     }

@@ -95,6 +95,45 @@ def test_each_version_is_asked_in_its_own_way(asked, version, way):
     assert way in asked[0][-1]
 
 
+@pytest.mark.parametrize(
+    ("version", "option", "refused"),
+    [
+        ("8.0.33", "symbolic-links = 0", True),
+        ("11.8.9-MariaDB", "skip-symbolic-links", True),
+        ("8.0.33", "default-time-zone = '+00:00'", True),
+        ("5.6.51", "transaction-isolation = READ-COMMITTED", True),
+        ("8.0.33", "transaction-isolation = READ-COMMITTED", False),
+        ("11.8.9-MariaDB", "transaction-isolation = READ-COMMITTED", False),
+    ],
+)
+def test_an_option_that_no_answer_of_a_server_shows_is_named_beforehand(asked, monkeypatch, version, option, refused):
+    """The program takes it, but there is no variable of that name; with its line."""
+    known = "".join(f"{each:<60} 1\n" for each in ("symbolic-links", "default-time-zone", "transaction-isolation"))
+    monkeypatch.setattr(
+        option_check,
+        "said_by",
+        lambda *_, **__: (0, HELP.format(version).replace("sync-binlog  ", f"{known}sync-binlog  ")),
+    )
+    found = option_check.complaints("an image", GivenFile("a.cnf", f"[mysqld]\n{option}\n"))
+
+    assert [(each.place, why.partition(",")[0]) for each, why in found.items()] == (
+        [("a.cnf line 2", "it is not a variable")] if refused else []
+    )
+
+
+def test_an_option_with_capitals_is_asked_in_the_program_s_own_spelling(asked, monkeypatch):
+    """Galera's have some, and the program insists on them."""
+    scripts = []
+
+    def said_by(_image, _script, LAB_OPTIONS=""):  # noqa: N803 - an environment variable
+        scripts.append(LAB_OPTIONS)
+        return 0, HELP.format("11.8.9-MariaDB").replace("back-log        ", "wsrep-OSU-method")
+
+    monkeypatch.setattr(option_check, "said_by", said_by)
+    assert option_check.complaints("an image", GivenFile("a.cnf", "[mysqld]\nwsrep_OSU_method = RSU\n")) == {}
+    assert 'wsrep_OSU_method = "RSU"' in scripts[-1]
+
+
 def test_options_of_plugins_are_left_to_the_server(asked):
     """The program does not load them for a question."""
     file = GivenFile("a.cnf", "[mysqld]\nback_log = 70\ngroup_replication_member_weight = 60\n")

@@ -180,7 +180,7 @@ def test_verdicts_from_such_a_machine_are_unknown():
     )
     found = summarise(experiment(), ran)
 
-    assert found.exit_code == 2 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
+    assert found.exit_code == 3 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
     assert all("the load of the Docker engine's machine cannot be read" in claim.reason for claim in found.claims)
     assert [line for line in wording.warnings(found) if line.endswith("they count, and are in doubt")]
 
@@ -272,7 +272,7 @@ def test_what_could_not_be_done_makes_every_verdict_unknown(ran, brief, monkeypa
     monkeypatch.setattr(FakeLab, "not_done", ["the sites have no CPUs of their own: 1 CPU for 2 sites"])
     found, _, _ = ran(dataclasses.replace(experiments.load("semisync_wan"), presets={"quick": brief}))
 
-    assert found.exit_code == 2 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
+    assert found.exit_code == 3 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
     assert found.doubts == ["the sites have no CPUs of their own: 1 CPU for 2 sites"]
 
 

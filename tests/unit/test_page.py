@@ -149,8 +149,8 @@ def test_a_drill_shows_its_timeline_and_its_phases(drills):
 
 
 def test_the_answer_counts_the_verdicts_and_names_what_is_unexpected(whole):
-    """In two sentences."""
-    counted, named = answers.answer(whole[0])
+    """In two sentences, what was measured first."""
+    named, counted = answers.answer(whole[0])
 
     assert "1 has an unexpected verdict" in counted
     assert named.startswith("Not as expected: “") and "measured" in named

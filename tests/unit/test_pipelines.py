@@ -26,7 +26,7 @@ case $1-$2 in
   images-load) exit "${LOAD_CODE:-0}" ;;
   report-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
   run-* | drill-* | ask-*)
-    if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then
+    if [ "${CODE:-0}" != 2 ] && [ -z "${RECORDS_NOTHING:-}" ]; then
       mkdir -p runs/latest; touch runs/latest/junit.xml
     fi
     exit "${CODE:-0}" ;;
@@ -61,10 +61,10 @@ def calls(workspace: Path) -> list[str]:
 
 def test_a_drill_is_run_with_its_options_and_reported(act, workspace):
     """Words in quotes stay together, and nothing in them is run; the table is in the job's summary."""
-    ended = act(drill="async", args="""--fault cut-link --seconds 2 --x '$(touch hacked) a b'""", engine="mysql-8.0")
+    ended = act(drill="async", args="""--drill cut-link --duration 2 --x '$(touch hacked) a b'""", engine="mysql-8.0")
 
     assert ended.code == 0, ended.printed
-    measured = "<drill><async><--engine><mysql-8.0><--fault><cut-link><--seconds><2><--x><$(touch hacked) a b>"
+    measured = "<drill><async><--engine><mysql-8.0><--drill><cut-link><--duration><2><--x><$(touch hacked) a b>"
     assert measured in calls(workspace) and not (workspace / "hacked").exists()
     assert ended.summary == "| verdict | claim |\n"
     assert "::error title=REFUTED::a claim" in ended.printed
@@ -123,20 +123,20 @@ def test_images_come_from_the_cache_or_are_built_for_it(act, workspace, restored
     [
         (0, 0, "fail", 0),
         (1, 0, "fail", 1),
-        (2, 0, "fail", 2),
-        (2, 0, "pass", 0),
-        (1, 2, "pass", 1),
-        (3, 0, "pass", 3),
-        (130, 0, "fail", 3),
+        (3, 0, "fail", 3),
+        (3, 0, "pass", 0),
+        (1, 3, "pass", 1),
+        (2, 0, "pass", 2),
+        (130, 0, "fail", 2),
         (0, 1, "fail", 1),
-        (0, 2, "fail", 2),
-        (0, 2, "pass", 0),
-        (2, 1, "pass", 1),
         (0, 3, "fail", 3),
+        (0, 3, "pass", 0),
+        (3, 1, "pass", 1),
+        (0, 2, "fail", 2),
     ],
 )
 def test_the_job_ends_with_the_worst_code(act, code, compared, unknown, ends):
-    """3 is worse than 1, 1 than 2; only UNKNOWN may pass, and only where that is asked for."""
+    """2 is worse than 1, 1 than 3; only UNKNOWN may pass, and only where that is asked for."""
     ended = act(drill="single", code=code, compared=compared, baseline="b.json", unknown=unknown, last=True)
 
     assert ended.code == ends
@@ -152,17 +152,17 @@ def test_a_comparison_with_a_baseline_is_in_the_summary(act, workspace):
     assert ended.summary == "## Compared\n| verdict | claim |\n"
     assert "::error title=baseline::worse than base.json by more than 5%" in ended.printed
     shutil.rmtree(workspace / "runs")
-    failed = act(run="semisync_wan", baseline="gone.json", compared=3)
-    assert failed.code == 3 and "::error title=baseline::the comparison with gone.json failed" in failed.printed
+    failed = act(run="semisync_wan", baseline="gone.json", compared=2)
+    assert failed.code == 2 and "::error title=baseline::the comparison with gone.json failed" in failed.printed
 
 
 def test_a_refused_command_does_not_report_an_older_run(act, workspace):
     """A machine that keeps its folders has a latest run already: it is not this one's."""
     (workspace / "runs" / "latest").mkdir(parents=True)
-    ended = act(drill="single", code=3)
+    ended = act(drill="single", code=2)
 
-    assert (ended.code, ended.outputs["measure"]["folder"]) == (3, "")
-    assert ended.summary.startswith("**No run was recorded**: exit code 3")
+    assert (ended.code, ended.outputs["measure"]["folder"]) == (2, "")
+    assert ended.summary.startswith("**No run was recorded**: exit code 2")
     assert not any("<--format>" in call for call in calls(workspace))
     assert "actions/upload-artifact@v4" not in ended.used
 
@@ -171,36 +171,36 @@ def test_a_command_that_records_nothing_is_not_green(act, pipeline, workspace):
     """`lab drill single --help` ends with 0 and judges nothing."""
     (workspace / "runs" / "latest").mkdir(parents=True)
 
-    assert act(drill="single", args="--help").code == 3
-    assert pipeline("drill", "single", "--help").returncode == 3
+    assert act(drill="single", args="--help").code == 2
+    assert pipeline("drill", "single", "--help").returncode == 2
 
 
 def test_a_command_that_records_nothing_is_not_let_pass_as_unknown(act, pipeline, workspace, monkeypatch):
-    """Although it ends with 2, and UNKNOWN may pass."""
+    """Although it ends with 3, and UNKNOWN may pass."""
     monkeypatch.setenv("RECORDS_NOTHING", "yes")
 
-    assert act(drill="single", code=2, unknown="pass").code == 3
-    assert pipeline("drill", "single", CODE="2", RECORDS_NOTHING="yes", LAB_UNKNOWN="pass").returncode == 3
+    assert act(drill="single", code=3, unknown="pass").code == 2
+    assert pipeline("drill", "single", CODE="3", RECORDS_NOTHING="yes", LAB_UNKNOWN="pass").returncode == 2
 
 
 def test_options_with_an_open_quote_are_refused(act, workspace):
     """The command without them would be another one, and green."""
-    ended = act(drill="single", args="--fault 'cut-link")
+    ended = act(drill="single", args="--drill 'cut-link")
 
-    assert ended.code == 3 and "args are '--fault 'cut-link'" in ended.printed
+    assert ended.code == 2 and "args are '--drill 'cut-link'" in ended.printed
     assert not any(call.startswith("<drill>") for call in calls(workspace))
 
 
 def test_cached_images_that_are_refused_are_built(act, pipeline, workspace, monkeypatch):
     """The digest that maintainers have set is not theirs, or an archive is broken: the run goes on without them."""
-    monkeypatch.setenv("LOAD_CODE", "3")
+    monkeypatch.setenv("LOAD_CODE", "2")
     ended = act(drill="single", restored=True, **{"images-sha256": "ab12"})
 
     assert ended.code == 0 and "::warning title=replication lab::the cached images are not used" in ended.printed
     assert "<images><build><--topology><single>" in calls(workspace)
     (workspace / "kept").mkdir()
     shutil.rmtree(workspace / "runs")
-    ended = pipeline("drill", "single", LAB_CACHE="kept", LAB_CACHE_SHA256="ab12", LOAD_CODE="3")
+    ended = pipeline("drill", "single", LAB_CACHE="kept", LAB_CACHE_SHA256="ab12", LOAD_CODE="2")
     assert ended.returncode == 0
     assert "<images><load><kept><--sha256><ab12>" in calls(workspace)
 
@@ -216,10 +216,10 @@ def test_cached_images_that_are_refused_are_built(act, pipeline, workspace, monk
     ],
 )
 def test_bad_inputs_are_refused_before_anything_starts(act, workspace, inputs, told):
-    """Exit code 3, and an error that says what was found and expected."""
+    """Exit code 2, and an error that says what was found and expected."""
     ended = act(**inputs)
 
-    assert ended.code == 3 and told in ended.printed and "::error" in ended.printed
+    assert ended.code == 2 and told in ended.printed and "::error" in ended.printed
     assert not (workspace / "calls").exists()
     assert ended.ran == ["Check the inputs"]
 
@@ -276,19 +276,28 @@ def pipeline(workspace):
 
 @pytest.mark.parametrize(
     ("code", "compared", "unknown", "ends"),
-    [("0", "0", "", 0), ("1", "0", "pass", 1), ("2", "0", "", 2), ("2", "0", "pass", 0), ("0", "1", "", 1)],
+    [("0", "0", "", 0), ("1", "0", "pass", 1), ("3", "0", "", 3), ("3", "0", "pass", 0), ("0", "1", "", 1)],
 )
 def test_the_shell_s_recipe_leaves_a_report_and_ends_with_the_code(pipeline, workspace, code, compared, unknown, ends):
     """The run's files and the table are in lab-report/, whatever the verdict."""
     ended = pipeline(
-        *("drill", "async", "--fault", "cut-link"),
+        *("drill", "async", "--drill", "cut-link"),
         **{"CODE": code, "COMPARED_CODE": compared, "LAB_UNKNOWN": unknown, "LAB_BASELINE": "b.json"},
     )
 
     assert ended.returncode == ends, ended.stderr
-    assert "<drill><async><--fault><cut-link>" in calls(workspace)
+    assert "<drill><async><--drill><cut-link>" in calls(workspace)
     assert {path.name for path in (workspace / "lab-report").iterdir()} == {"junit.xml", "verdicts.md"}
     assert (workspace / "lab-report" / "verdicts.md").read_text() == "| verdict | claim |\n## Compared\n"
+
+
+@pytest.mark.parametrize(("code", "ends"), [("0", 0), ("1", 1), ("2", 3), ("3", 2)])
+def test_the_codes_of_the_release_before_are_there_for_one_release(pipeline, act, monkeypatch, code, ends):
+    """With LAB_EXIT_CODES=old, at the end of the recipe and of the action; their steps use the present ones."""
+    ended = pipeline("drill", "async", CODE=code, LAB_EXIT_CODES="old")
+    monkeypatch.setenv("LAB_EXIT_CODES", "old")
+
+    assert ended.returncode == act(drill="single", code=int(code), last=True).code == ends
 
 
 def test_the_shell_s_recipe_keeps_images(pipeline, workspace):
@@ -310,9 +319,9 @@ def test_the_shell_s_recipe_does_not_report_an_older_run(pipeline, workspace):
     """As for the action."""
     (workspace / "runs" / "latest").mkdir(parents=True)
 
-    assert pipeline("drill", "x", CODE="3").returncode == 3
+    assert pipeline("drill", "x", CODE="2").returncode == 2
     assert "No run was recorded" in (workspace / "lab-report" / "verdicts.md").read_text()
-    assert pipeline().returncode == 3
+    assert pipeline().returncode == 2
 
 
 def test_gitlab_s_job_clones_the_lab_and_runs_the_command(workspace):
@@ -329,10 +338,10 @@ def test_gitlab_s_job_clones_the_lab_and_runs_the_command(workspace):
         workspace,
         LAB_REPOSITORY=repository.as_uri(),
         LAB_COMMAND="ask async --claim 'p99 <= 50'",
-        CODE="2",
+        CODE="3",
     )
 
-    assert ended.returncode == 2, ended.stderr
+    assert ended.returncode == 3, ended.stderr
     assert calls(workspace)[0] == "<images><save><.lab-images><mariadb>"
     assert "<ask><async><--claim><p99 <= 50>" in calls(workspace)
     kept = msgspec.yaml.decode(GITLAB.read_bytes())[".lab"]
@@ -343,5 +352,5 @@ def test_gitlab_s_job_without_a_command_is_refused(workspace):
     """Before anything is cloned."""
     ended = gitlab_job(GITLAB, ".lab", workspace)
 
-    assert ended.returncode == 3 and "LAB_COMMAND is empty" in ended.stderr
+    assert ended.returncode == 2 and "LAB_COMMAND is empty" in ended.stderr
     assert not (workspace / ".lab").exists()

@@ -96,7 +96,7 @@ def test_what_one_engine_cannot_have_is_not_known(answered):
     summary, _, _ = answered(asked)
 
     assert [(row.engine, row.known) for row in summary.effects] == [("mariadb", True), ("mysql-5.6", False)]
-    assert summary.not_judged and (summary.verdict, summary.exit_code) == ("UNKNOWN", 2)
+    assert summary.not_judged and (summary.verdict, summary.exit_code) == ("UNKNOWN", 3)
 
 
 @pytest.mark.parametrize("engine", BOTH)

@@ -29,14 +29,24 @@ def question(vary=None, **others) -> Question:
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"), [("200/s", 200), ("12000/m", 200), ("0.5/s", 0.5), ("100/m", 100 / 60), ("1000000/s", 1e6)]
+    ("text", "rate"),
+    [
+        ("200/s", 200),
+        ("12000/m", 200),
+        ("0.5/s", 0.5),
+        ("100/m", 100 / 60),
+        ("1000000/s", 1e6),
+        ("200", 200),
+        ("7200/h", 2),
+        ("12000/min", 200),
+    ],
 )
 def test_a_rate_is_a_number_of_transactions_in_a_time(text, rate):
     """Each second or each minute."""
     assert per_second(text) == pytest.approx(rate)
 
 
-BAD_RATES = ["0/s", "0.0/m", "-5/s", "200", "", "200/h", "200 / s", "many/s", "1e3/s", "1000001/s", "99999999999999/m"]
+BAD_RATES = ["0/s", "0.0/m", "-5/s", "", "200/d", "200 / s", "many/s", "1e3/s", "1000001/s", "99999999999999/m"]
 
 
 @pytest.mark.parametrize("text", BAD_RATES)
@@ -48,16 +58,16 @@ def test_what_is_no_rate_is_refused_before_anything_starts(text, refused):
 
 def test_the_command_refuses_a_bad_rate():
     """The option is the setting."""
-    said = CliRunner().invoke(cli.cli, ("ask", "semisync", "--vary", "clients=1,2", "--rate", "200"), prog_name="lab")
+    said = CliRunner().invoke(cli.cli, ("ask", "semisync", "--vary", "clients=1,2", "--rate", "200/d"), prog_name="lab")
 
-    assert isinstance(said.exception, LabError) and said.exception.found == "rate is '200'"
+    assert isinstance(said.exception, LabError) and said.exception.found == "rate is '200/d'"
 
 
 def test_a_rate_at_which_hardly_anything_happens_is_refused(refused):
     """Percentiles of three transactions tell nothing."""
     error = refused(question, settings={"rate": "1/s"})
 
-    assert "fewer than 10 transactions begin in 1 s" in error.found and error.next_step == "--seconds 10"
+    assert "fewer than 10 transactions begin in 1 s" in error.found and error.next_step == "--duration 10s"
 
 
 def test_a_rate_is_kept_within_a_twentieth():

@@ -61,7 +61,7 @@ def test_every_field_is_described():
             "engine=mariadb,mysql-8.0",
             "--set",
             "source.sync_binlog=1",
-            "--max-minutes",
+            "--max-duration",
             "5",
             "--margin",
             "5%",
@@ -69,7 +69,7 @@ def test_every_field_is_described():
         ["semisync", "--vary", "source.storage=none,raid0:3", "--disk", "source=ssd", "--storage", "single"],
         ["semisync", "--vary", "replication=async,semisync", "--baseline", "replication=semisync"],
         ["semisync", "--vary", "clients=1,4", "--claim", "p50[clients=4] / p50[clients=1] <= 2"],
-        ["semisync", "--vary", "clients=1,4", "--workload", "oltp_read_write", "--rounds", "4", "--seconds", "2"],
+        ["semisync", "--vary", "clients=1,4", "--workload", "oltp_read_write", "--runs", "4", "--duration", "2"],
         ["semisync", "--vary", "clients=1,4", "--load-command", "python3 /load.py", "--load-image", "shop:1"],
     ],
 )

@@ -96,7 +96,7 @@ def test_disks_that_are_not_as_asked_are_never_judged(ran, trouble, reason):
     doubted = [claim for claim in summary.claims if "raid0" in claim.id and claim.verdict is Verdict.UNKNOWN]
 
     assert doubted and reason in doubted[0].reason
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_a_pattern_that_somebody_disturbed_once_is_run_again(ran):

@@ -119,7 +119,7 @@ def test_a_race_that_was_none_is_never_judged(ran, trouble, reason):
 
     assert reason in "; ".join([*doubts, *summary.environment.noise.why])
     assert {claim.verdict for claim in summary.claims} == {Verdict.UNKNOWN}
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_a_backlog_that_is_gone_before_the_race_begins_is_a_doubt(ran):
@@ -142,7 +142,7 @@ def test_a_load_below_its_rate_does_not_count(ran, monkeypatch):
 
     assert "the source was loaded at the requested rate" in "; ".join(summary.environment.noise.why)
     assert not [m for m in record.measurements if m.counts]
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_disks_have_no_limit_between_measurements(ran):

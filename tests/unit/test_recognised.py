@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pymysql
 import pytest
 from replication_lab.attach import recognised
 from replication_lab.model.core.errors import LabError
@@ -29,7 +30,7 @@ def servers(monkeypatch):
 
     def make(**reports):
         told = {
-            name: SimpleNamespace(**{**SILENT, **each})
+            name: SimpleNamespace(name=name, **{**SILENT, **each})
             for name, each in ((name.replace("_", "-"), each) for name, each in reports.items())
         }
         monkeypatch.setattr(
@@ -179,3 +180,19 @@ def test_a_cluster_with_a_member_that_the_lab_does_not_see_is_refused(servers, k
 
     with pytest.raises(LabError, match="has 3 members, and the lab sees 2 of them"):
         recognised.recognised(servers(db=of_cluster, other=of_cluster), source_at, "db")
+
+
+def test_a_member_that_the_account_may_not_ask_is_not_taken_for_a_server_alone(servers, monkeypatch):
+    """Its tables of members need a privilege of their own."""
+
+    def refuse(_):
+        try:
+            raise pymysql.err.OperationalError(1142, "SELECT command denied to user 'app'@'%'")
+        except pymysql.err.OperationalError as denied:
+            raise LabError("it failed", "rows", "") from denied
+
+    told = servers(db={"features": {"group"}})
+    monkeypatch.setattr(recognised, "member", refuse)
+    with pytest.raises(LabError, match="db may be a member of a group, and the account may not ask it") as refusal:
+        recognised.recognised(told, source_at, "db")
+    assert "--dsn db=@FILE" in refusal.value.expected

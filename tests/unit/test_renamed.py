@@ -1,9 +1,11 @@
 """Does a command of the release before say what to type now?"""
 
+import sys
 from typing import Any
 
 import pytest
 from replication_lab import cli
+from replication_lab.cli import drill as drill_command
 from replication_lab.cli import renamed
 
 
@@ -14,6 +16,7 @@ from replication_lab.cli import renamed
         (["judge", "latest"], "./lab report RUN --format text"),
         (["baseline", "check", "baseline.json", "--margin", "5%"], "./lab compare FILE RUN"),
         (["baseline", "--help"], "./lab report RUN --format baseline"),
+        (["unpause", "replica"], "./lab start NODE"),
     ],
 )
 def test_a_command_of_the_release_before_says_what_to_type_now(lab, typed, now):
@@ -33,3 +36,44 @@ def test_what_replaced_a_command_exists(now):
     options = {option for parameter in found.params for option in parameter.opts}
 
     assert {word for word in others if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "now"),
+    [
+        (
+            "drill",
+            ["galera", "--fault", "kill-node", "--seconds=20"],
+            ["galera", "--drill", "kill-node", "--duration", "20s"],
+        ),
+        ("soak", ["--minutes", "0.5"], ["--duration", "0.5min"]),
+        ("ask", ["--max-minutes", "60"], ["--max-duration", "60min"]),
+        ("logs", ["replica", "--lines"], ["replica", "--tail", ""]),
+        ("exec", ["replica", "ls", "--lines", "3"], ["replica", "ls", "--lines", "3"]),
+    ],
+)
+def test_an_option_of_the_release_before_still_works_and_says_its_present_name(capsys, words, typed, now):
+    """Its value gets the unit that the option had; a command that is run in a node keeps its own options."""
+    assert renamed.with_new_names(words, typed) == now
+    told = capsys.readouterr().err
+    assert ("now: lab" in told) == (typed != now)
+
+
+def test_an_option_is_read_by_its_old_name(lab, monkeypatch):
+    """The command itself acts as with the present one."""
+    asked = []
+    monkeypatch.setattr(drill_command, "_chosen", lambda *given: asked.append(given) or sys.exit(0))
+    status, _, told = lab("drill", "async", "--fault", "cut-link", "--seconds", "2")
+
+    assert (status, asked) == (0, [("async", "cut-link", 2.0)])
+    assert "--fault is --drill now" in told and "--seconds is --duration now" in told
+
+
+@pytest.mark.parametrize(("old", "now"), renamed.OPTIONS.items())
+def test_what_replaced_an_option_exists(old, now):
+    """And the old name is no option any more."""
+    words, _, option = old.rpartition(" ")
+    known: dict[str, Any] = cli.cli.commands
+    options = {name for parameter in known[words].load().params for name in parameter.opts}
+
+    assert now.split()[0] in options and option not in options

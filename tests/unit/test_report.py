@@ -139,13 +139,13 @@ def test_a_single_round_has_a_value_but_no_interval():
     [
         (summary_of(claim(throughput("none") >= 1)), "AS_EXPECTED", 0),
         (summary_of(CHANGED), "CHANGED", 1),
-        (summary_of(OPEN), "UNKNOWN", 2),
-        (summary_of(of=record(4, ("mariadb",), End(why="crashed", reason="disk full"))), "CRASHED", 3),
-        (summary_of(of=Record([run()])), "UNKNOWN", 2),
+        (summary_of(OPEN), "UNKNOWN", 3),
+        (summary_of(of=record(4, ("mariadb",), End(why="crashed", reason="disk full"))), "CRASHED", 2),
+        (summary_of(of=Record([run()])), "UNKNOWN", 3),
     ],
 )
 def test_the_overall_verdict_goes_with_the_exit_code(summary, verdict, code):
-    """As expected 0, changed 1, unknown 2, crashed 3; a record without measurements is unknown."""
+    """As expected 0, changed 1, crashed 2, unknown 3; a record without measurements is unknown."""
     assert (summary.verdict, summary.exit_code) == (verdict, code)
 
 

@@ -31,7 +31,7 @@ def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs
     folder, summary = running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _: None, world)
 
     assert summary.interrupted == "SIGTERM"
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
     assert "interrupted by SIGTERM" in summary.claims[0].reason
     # Said once, not once for each claim that is not decided.
     printed = io.StringIO()
@@ -60,7 +60,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
     summary, record, _ = ran(tiny())
 
     assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monkeypatch):
@@ -75,7 +75,7 @@ def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monke
 
 
 def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
-    """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
+    """A defect of the harness leaves a record that says crashed, a report with status 2, no lab, and is raised."""
     world = fake_world(meanwhile=at(3, troubles.crash))
     with pytest.raises(ZeroDivisionError):
         running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _: None, world)
@@ -83,7 +83,7 @@ def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, und
 
     assert record.crashed == "ZeroDivisionError: a defect of the harness"
     assert record.end.why == "crashed"
-    assert '"exit_code": 3' in (folder / "summary.json").read_text()
+    assert '"exit_code": 2' in (folder / "summary.json").read_text()
     assert world.taken_down == ["mariadb"]
 
 

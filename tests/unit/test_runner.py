@@ -128,11 +128,11 @@ def test_later_rounds_measure_what_is_still_open(ran):
 
 
 def test_rounds_end_at_the_limit_in_unknown(ran):
-    """A claim that sits on its bound goes on to the planned limit and is UNKNOWN, with exit status 2."""
+    """A claim that sits on its bound goes on to the planned limit and is UNKNOWN, with exit status 3."""
     summary, record, _ = ran(tiny(LEVEL, cases=[again()], most=4))
 
     assert max(number for number, _ in order(record)) == 4
-    assert (record.end.why, summary.exit_code) == ("round limit", 2)
+    assert (record.end.why, summary.exit_code) == ("round limit", 3)
     assert "straddles 1" in summary.claims[0].reason
 
 
@@ -142,7 +142,7 @@ def test_rounds_end_where_the_planned_ones_cannot_decide(ran):
     claim = summary.claims[0]
 
     assert max(number for number, _ in order(record)) < 9
-    assert (record.end.why, summary.exit_code, claim.verdict) == ("given up", 2, Verdict.UNKNOWN)
+    assert (record.end.why, summary.exit_code, claim.verdict) == ("given up", 3, Verdict.UNKNOWN)
     assert claim.rounds_needed > 9
     assert "at this spread it would take" in claim.reason
 
@@ -226,14 +226,14 @@ def test_no_load_has_the_seed_of_another(ran):
     ],
 )
 def test_a_sabotaged_load_is_never_judged(ran, trouble, reason):
-    """One bad load of semi-sync in one round is enough: UNKNOWN with the reason, never HOLDS, exit status 2."""
+    """One bad load of semi-sync in one round is enough: UNKNOWN with the reason, never HOLDS, exit status 3."""
     undisturbed = ran(tiny())[1]
     bad = [m.case for m in undisturbed.measurements].index(FAR) + 1
     summary, _, _ = ran(tiny(), meanwhile=at(bad, trouble))
 
     assert verdicts(summary) == {"costs-a-trip": Verdict.UNKNOWN}
     assert reason in summary.claims[0].reason
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 SABOTAGED = [
@@ -252,7 +252,7 @@ def test_semisync_wan_sees_each_sabotage_in_every_case_that_it_bends(ran, brief,
     for claim in summary.claims:
         bent = any(cases in case for case in relations[claim.id])
         assert claim.verdict is Verdict.UNKNOWN if bent else claim.verdict is Verdict.HOLDS or claim.rounds, claim
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_a_replica_that_never_acknowledges_is_a_doubt_and_not_a_crash(ran, monkeypatch):

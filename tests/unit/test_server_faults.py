@@ -6,9 +6,8 @@ import pytest
 from replication_lab import faults
 from replication_lab.faults.applier_delay import ApplierDelay
 from replication_lab.faults.applier_error import ApplierError
-from replication_lab.faults.applier_stop import ApplierStop
 from replication_lab.faults.backup_lock import BackupLock
-from replication_lab.faults.receiver_stop import ReceiverStop
+from replication_lab.faults.thread_stop import ApplierStop, ReceiverStop
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.replication import received

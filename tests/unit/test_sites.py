@@ -178,10 +178,10 @@ def test_a_name_that_is_in_use_on_another_site_is_refused(apart, refused):
     """Compose would take over what has it."""
     apart([], [Thing("lab-new", None, "db")])
 
-    assert refused(project.refuse_taken, "lab-new", ["", DB2]).found.startswith(
+    assert refused(labels.refuse_taken, "lab-new", ["", DB2]).found.startswith(
         "lab-new is a Compose project that is not"
     )
-    project.refuse_taken("lab-new")
+    labels.refuse_taken("lab-new")
 
 
 def test_a_silent_site_is_not_asked_again_by_the_same_command(apart, monkeypatch):

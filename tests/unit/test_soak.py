@@ -292,7 +292,7 @@ def failing(runs, monkeypatch):
 
 def test_a_soak_that_fails_prints_its_seed_and_the_shortest_schedule(lab, failing, runs):
     """The file that it names repeats the failure."""
-    status, _, said = lab("soak", "--minutes", "5", "--seed", "3")
+    status, _, said = lab("soak", "--duration", "5min", "--seed", "3")
     shortest_one = soaks.read(runs / "shortest.yaml")
 
     assert status == 1 and "seed 3; the shortest schedule" in said
@@ -314,12 +314,12 @@ def test_a_file_that_is_no_schedule_is_refused(lab, tmp_path, content, said):
     (tmp_path / "mine.yaml").write_text(content)
     status, _, told = lab("soak", "--schedule", str(tmp_path / "mine.yaml"))
 
-    assert status == 3 and "mine.yaml" in told and said in told
+    assert status == 2 and "mine.yaml" in told and said in told
 
 
 def test_a_soak_of_no_time_is_refused(lab):
     """Before anything starts."""
-    assert "--minutes 0" in lab("soak", "--minutes", "0")[2]
+    assert "--duration is '0min'" in lab("soak", "--duration", "0min")[2]
 
 
 def test_a_round_that_fits_no_topology_is_refused():

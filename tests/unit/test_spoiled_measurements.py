@@ -92,7 +92,7 @@ def test_a_machine_that_stays_too_slow_for_a_proof_gives_unknown(ran):
     [claim] = summary.claims
 
     assert not [m for m in record.measurements if m.counts]
-    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 2)
+    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 3)
     assert "expected five readings, found the host was too busy: 3 readings" in claim.reason
 
 
@@ -117,7 +117,7 @@ def test_a_host_that_stays_noisy_gives_unknown(ran):
     # Eight rounds of nine: the last one alone is too few.
     assert world.loads == 2 * 8 + waits
     assert world.waited == [PATIENCE_AT_ONCE] * waits
-    assert (summary.exit_code, record.end.why) == (2, "given up")
+    assert (summary.exit_code, record.end.why) == (3, "given up")
     assert "other programs used 60% of the CPUs" in summary.claims[0].reason
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_is_to_stop_at_noise_ends_there(ran):
     summary, record, world = ran(tiny(), noise=STOP, noisy=lambda load: load == 2)
 
     assert (world.loads, world.waited, record.end.why) == (2, [], "noisy")
-    assert summary.exit_code == 2
+    assert summary.exit_code == 3
 
 
 def test_a_run_that_is_to_stop_at_noise_starts_no_other_engine(ran):
@@ -151,5 +151,5 @@ def test_accepted_noise_gives_figures_and_never_a_verdict(ran):
 
     assert (world.loads, world.waited) == (2 * 2, [])
     assert all(measured.noise.accepted for measured in record.measurements)
-    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 2)
+    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 3)
     assert claim.measured is not None and "measured on a noisy machine" in claim.reason

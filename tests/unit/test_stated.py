@@ -6,6 +6,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import (
     ErrorShare,
@@ -19,6 +20,7 @@ from replication_lab.model.experiment.quantities import (
     throughput,
 )
 from replication_lab.model.experiment.relation_text import parse_relation
+from replication_lab.model.lab.storage import Storage
 from replication_lab.model.question.case_state import CaseState
 
 RELATIONS = {
@@ -39,6 +41,16 @@ RELATIONS = {
 
 def claims(text, **words):
     return list(stated.claims(parse_data(text).claims, words))
+
+
+def test_a_case_has_the_disks_that_it_names():
+    """They are those of its lab, so it names the lab's topology as well."""
+    data = "cases: {slow: {topology: single, storage: {server: sata-7200}}}"
+    (found,) = stated.cases(parse_data(data).cases, {})
+
+    assert found.lab == LabSpec("single", storage=(("server", Storage(level="single", disk="sata-7200")),))
+    with pytest.raises(LabError, match="case slow has the key storage and no topology"):
+        list(stated.cases(parse_data(data.replace("topology: single, ", "")).cases, {}))
 
 
 def test_a_case_is_made_for_each_combination_of_rows():

@@ -294,7 +294,7 @@ def test_the_disk_under_drbd_is_no_arrays(refused):
     """The error says how to make it fail."""
     lab = SimpleNamespace(name="lab-drbd", topology=catalogue.topology("drbd"), containers={})
 
-    assert "./lab drill drbd --fault fail-disk" == refused(disks.array_of, lab, "node1").next_step
+    assert "./lab drill drbd --drill fail-disk" == refused(disks.array_of, lab, "node1").next_step
 
 
 def test_what_a_disk_does_for_others_counts_as_well(fake_world):

@@ -107,7 +107,7 @@ def test_an_empty_text_is_refused(lab):
     assert "-e holds no statement" in typed("sql", "source", "-e", " ;").exception.found
 
 
-def test_an_unknown_outcome_ends_with_status_1(lab, monkeypatch):
+def test_an_unknown_outcome_ends_with_status_3(lab, monkeypatch):
     """Neither 0, nor 3 as for a statement that certainly failed."""
 
     def lost(*_):
@@ -116,7 +116,7 @@ def test_an_unknown_outcome_ends_with_status_1(lab, monkeypatch):
     monkeypatch.setattr(script, "_answer", lost)
     ended = typed("sql", "source", "-e", INSERT)
 
-    assert ended.exit_code == 1
+    assert ended.exit_code == 3
     assert f"`{INSERT}` was sent to source, and its outcome is unknown" in " ".join(ended.stderr.split())
 
 
@@ -127,5 +127,5 @@ def test_a_file_says_which_statement_has_an_unknown_outcome(lab, monkeypatch, tm
     ended = typed("sql", "source", "--file", str(tmp_path / "a.sql"))
     said = " ".join(ended.stderr.split())
 
-    assert ended.exit_code == 1
+    assert ended.exit_code == 3
     assert "a.sql line 1, `DROP TABLE a`, was sent to" in said and "look for its effect" in said

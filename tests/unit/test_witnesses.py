@@ -12,7 +12,7 @@ from replication_lab.witnesses.paths import paths
 from replication_lab.witnesses.sampled import Sampled
 from replication_lab.world import catalogue, clock, requests_made
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import engine_events
+from replication_lab.world.docker import engine_events, labels
 from replication_lab.world.docker.engine_events import EngineEvents
 from replication_lab.world.packets import netem, packet_loss
 from replication_lab.world.requests_made import SENDER
@@ -111,6 +111,20 @@ def test_a_request_explains_its_effect_once_also_to_later_observers(engine):
     # Two that observe at the same time hear the same act.
     assert others_at(1) == []
     assert others_at(2) == ["unpause"]
+
+
+def test_a_container_that_the_lab_makes_again_is_its_own_act_until_another_program_starts_it(engine):
+    """The new one is not known before the engine tells of it; only the request to start it explains its start."""
+    events = EngineEvents("lab-x", {NODE: "node1"}, set())
+    new = {labels.PROJECT: "lab-x", labels.SERVICE: "node1"}
+    with requests_made.noted(requests_made.EXCHANGE, "node1"):
+        for act in ("kill", "die", "stop", "destroy"):
+            engine.told.put({"Type": "container", "Action": act, "Actor": {"ID": NODE, "Attributes": {}}})
+        for act in ("create", "extract-to-dir", "start"):
+            engine.told.put({"Type": "container", "Action": act, "Actor": {"ID": "new", "Attributes": new}})
+    events.close()
+
+    assert [event.act for event in events.by_others()] == ["start"]
 
 
 def test_a_container_that_ends_by_itself_is_no_interference(heard):

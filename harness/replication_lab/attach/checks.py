@@ -135,6 +135,12 @@ def check_consumer(project: ComposeProject, service: str) -> None:
     for one in project.containers(service):
         if one.named_image and one.named_image != one.image:
             raise LabError(f"{service} runs an older build of its image", "its current image", _up(project, service))
+        if one.unhealthy:
+            raise LabError(
+                f"{service} is not healthy already, by its own health check ({one.unhealthy})",
+                "a consumer that is healthy, so that the lab sees that it is so again afterwards",
+                project.compose("logs", "--tail", "50", service),
+            )
     for other, declared in project.document.get("services", {}).items():
         shared = [key for key in SHARED if (declared or {}).get(key) == f"service:{service}"]
         if shared and project.containers(other):

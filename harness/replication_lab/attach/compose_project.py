@@ -29,7 +29,8 @@ class Running:
 
     `image` is the image that it runs, `named_image` the one that has its image's name now. `addresses` maps networks of
     the engine to its addresses. `program` is its entrypoint with its command. `processes` are the command lines of its
-    processes; empty if it does not run, or the engine cannot list them.
+    processes; empty if it does not run, or the engine cannot list them. `unhealthy` is what its health check printed
+    last, if that says that it is not well.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Running:
     program: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[str, ...] = ()
+    unhealthy: str = ""
 
     @property
     def is_database(self) -> bool:
@@ -170,6 +172,10 @@ class ComposeProject:
         """Return the `links` that the files give a service."""
         return list(self.service(service).get("links") or [])
 
+    def volumes_from(self, service: str) -> list[str]:
+        """Return the services whose volumes a service has, besides its own."""
+        return [str(each).partition(":")[0] for each in self.service(service).get("volumes_from") or []]
+
     def extra_hosts(self, service: str) -> dict[str, str]:
         """Return the names in the hosts file of a service. Compose writes NAME=ADDRESS or NAME:ADDRESS."""
         found = self.service(service).get("extra_hosts") or []
@@ -243,7 +249,15 @@ def _running(container: Container) -> Running:
         program=" ".join(program),
         environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
         processes=compose_call.processes(container),
+        unhealthy=_unhealthy(attrs["State"].get("Health") or {}),
     )
+
+
+def _unhealthy(health: Mapping[str, Any]) -> str:
+    if health.get("Status") != "unhealthy":
+        return ""
+    last = (health.get("Log") or [{}])[-1]
+    return f"exit status {last.get('ExitCode', 'unknown')}: {str(last.get('Output', '')).strip()[:300] or 'no output'}"
 
 
 def files_of(found: Mapping[str, Sequence[Container]], services: Sequence[str]) -> tuple[list[str], str]:

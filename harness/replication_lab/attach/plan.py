@@ -1,7 +1,7 @@
 """How a Compose project that the lab did not write can be attached, read from its files, containers and servers."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.world.docker import attachments, compose_call, project
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.attached import AttachedLab, said_in
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.attached_servers import said_in
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.mysql.accounts import Account
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
@@ -126,7 +127,7 @@ def _plan(
     attachment = Attachment(
         compose=call,
         links=links,
-        consumers=[_consumer(found, containers, each) for each in consumers],
+        consumers=[_consumer(found, containers, each, consumers) for each in consumers],
         nodes=dict(set_of.roles),
         ports={node: ports[node] for node in set_of.roles} | {link.server: link.port for link in links},
         images={node: str(containers[node][0].attrs["Config"]["Image"]) for node in set_of.roles},
@@ -145,6 +146,7 @@ def _plan(
         compose_call.used_variables(call.options),
         {node: (account.user, account.password) for node, account in asked.accounts.items()},
     )
+    remarks += _by_id(found, consumers)
     linked = {each: found.links(each) for each in consumers}
     return AttachPlan(attachment, linked, kept, remarks, _no_drills(attachment, answering))
 
@@ -175,7 +177,7 @@ def _answering(asked: AskedAttachment, found: ServersOfProject, silent: dict[str
     answering = {}
     for node in found.ports:
         try:
-            answering[node] = found.server(node)
+            answering[node] = found.started(node)
         except LabError as error:
             _note_silent(asked, node, error, silent)
     return answering
@@ -296,11 +298,25 @@ def _unasked(consumer: str, error: LabError) -> LabError:
     )
 
 
-def _consumer(found: ComposeProject, containers: Mapping[str, list[Container]], service: str) -> Consumer:
+def _consumer(
+    found: ComposeProject, containers: Mapping[str, list[Container]], service: str, consumers: Sequence[str]
+) -> Consumer:
     running = containers[service]
-    config_hash = found.containers(service)[0].config_hash
+    # Compose's hash of a service has the ID of the container that its volumes come from.
+    has_new_id = set(found.volumes_from(service)) & set(consumers)
+    config_hash = "" if has_new_id else found.containers(service)[0].config_hash
     unnamed = {name: folder for one in running for name, folder in compose_project.unnamed_volumes(one).items()}
     return Consumer(service, len(running), config_hash, compose_call.settings(running[0]), unnamed)
+
+
+def _by_id(found: ComposeProject, consumers: Sequence[str]) -> Iterator[str]:
+    """Yield what Compose will do to services that name a recreated container by its ID."""
+    for other in sorted({*found.document.get("services", {})} - {*consumers}):
+        if owners := sorted(set(found.volumes_from(other)) & set(consumers)):
+            yield (
+                f"{other} has the volumes of {', '.join(owners)} by volumes_from: it keeps them, and the next "
+                "`docker compose up` recreates it"
+            )
 
 
 def warnings(found: AttachPlan) -> list[str]:

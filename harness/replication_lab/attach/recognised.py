@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.mysql_errors import is_denied
 from replication_lab.replication.group import member
 from replication_lab.world.mysql.features import features_of
 from replication_lab.world.mysql.galera import GaleraNode
@@ -130,7 +131,13 @@ def _history(kind: str, server: Server) -> str:
         return ""
     try:
         return GaleraNode(server).status().history if kind == "galera" else _group(server)
-    except LabError:
+    except LabError as error:
+        if is_denied(error.__cause__):
+            raise LabError(
+                f"{server.name} may be a member of a {kind}, and the account may not ask it: {error.__cause__}",
+                f"an account with SELECT ON performance_schema.* besides, or root's: --dsn {server.name}=@FILE",
+                f"./lab attach --help, which explains --dsn {server.name}=@FILE",
+            ) from error
         return ""
 
 

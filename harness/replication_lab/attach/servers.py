@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import attached as attached_labs
+from replication_lab.world import clock
+from replication_lab.world.docker import machine, reach
+from replication_lab.world.docker.attached_servers import accepted, accounts_for
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.docker.service import reachable
-from replication_lab.world.mysql.accounts import Account
+from replication_lab.world.mysql.accounts import Account, NoAnswer
 from replication_lab.world.mysql.server import Server
 
 ANY_ADDRESS = ("0.0.0.0", "::", "")
+# A first start creates the data directory, on a slow machine for this long.
+STARTING_SECONDS = 90
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,24 @@ class ServersOfProject:
     accounts: Mapping[str, Account]
 
     def server(self, node: str) -> Server:
-        """Return a server by an address of its own; LabError if it does not answer or accepts no account."""
+        """Return a server by an address of its own.
+
+        NoAnswer if it does not answer; LabError if it accepts no account, or none that may ask how it replicates.
+        """
         return self._accepted(node)[0]
+
+    def started(self, node: str) -> Server:
+        """Do the same, and wait for a server whose container was started a moment ago: it may have no health check."""
+        container = self.containers[node][0]
+        until = clock.timer() + STARTING_SECONDS - _age(container)
+        while True:
+            try:
+                return self.server(node)
+            except NoAnswer:
+                container.reload()
+                if clock.timer() > until or container.status != "running":
+                    raise
+            clock.pause(0.2)
 
     def account(self, node: str) -> Account | None:
         """Return the account that a server accepts; None if it does not answer or accepts none."""
@@ -37,32 +58,36 @@ class ServersOfProject:
         return None
 
     def _accepted(self, node: str) -> tuple[Server, Account]:
-        address = self._address(node)
         first = {service: each[0] for service, each in self.containers.items()}
-        for account in attached_labs.accounts_for(node, self.accounts, first, self.ports):
-            try:
-                return attached_labs.server_at(node, address, account), account
-            except LabError as error:
-                if "does not answer" in error.found:
-                    raise
-        raise attached_labs.no_account(node, self.project)
+        accounts = accounts_for(node, self.accounts, first, self.ports)
+        return accepted(node, self.project, self._address(node), accounts, first[node])
 
     def _address(self, node: str) -> tuple[str, int]:
-        """Return an address of a server from this machine: its container's, or a published port."""
+        """Return an address of a server from this machine: its container's, a published port, or through the engine."""
         port, container = self.ports[node], network_of(self.containers[node][0], self.containers)
-        for address in addresses(container):
+        there, is_near = addresses(container), machine.is_near()
+        for address in there if is_near else ():
             if reachable(address, port):
                 return address, port
-        bindings = container.attrs["NetworkSettings"]["Ports"].get(f"{port}/tcp")
-        if bindings:
-            host = bindings[0]["HostIp"]
-            return ("127.0.0.1" if host in ANY_ADDRESS else host), int(bindings[0]["HostPort"])
-        raise LabError(
-            f"{node} does not answer at port {port} from this machine",
-            f'a server that accepts connections, on Docker Desktop at a published port (ports: ["127.0.0.1::{port}"]); '
-            f"another port is given by --link CONSUMER:{node}:PORT",
-            "./lab attach --help",
+        if bindings := container.attrs["NetworkSettings"]["Ports"].get(f"{port}/tcp"):
+            host, number = bindings[0]["HostIp"], int(bindings[0]["HostPort"])
+            host = "127.0.0.1" if host in ANY_ADDRESS else host
+            return (host, number) if is_near else reach.address(host, number)
+        facts = machine.facts()
+        if there and (facts.elsewhere or facts.rootless):
+            # Only the engine's machine has a way to the addresses of containers.
+            return reach.address(there[0], port)
+        raise NoAnswer(
+            f"{node} does not answer at port {port} of its container",
+            f"a server that accepts connections there; another port is given by --link CONSUMER:{node}:PORT",
+            f"docker logs --tail 20 {container.name}",
         )
+
+
+def _age(container: Container) -> float:
+    """Return how long ago a container was started, in seconds."""
+    started = datetime.fromisoformat(container.attrs["State"]["StartedAt"])
+    return (datetime.now(UTC) - started).total_seconds()
 
 
 def network_of(container: Container, containers: Mapping[str, Sequence[Container]]) -> Container:

@@ -7,7 +7,7 @@ from posixpath import join, normpath
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import mounts
-from replication_lab.world.docker.attached import said_in
+from replication_lab.world.docker.attached_servers import said_in
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.docker.mounts import Mount
 from replication_lab.world.mysql.server import Server

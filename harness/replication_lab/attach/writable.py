@@ -6,12 +6,11 @@ and keep another one back: the next one then stops the replica.
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.mysql_errors import SYNTAX_ERROR, code_of
+from replication_lab.model.lab.mysql_errors import SYNTAX_ERROR, code_of, is_denied
 from replication_lab.workloads import ledger
 from replication_lab.world.mysql.own_schema import MARK, SCHEMA
 from replication_lab.world.mysql.replica import Replica
@@ -21,6 +20,8 @@ from replication_lab.world.mysql.server import Server
 READ_ONLY = ("read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only")
 # What a drill writes: its tables.
 WRITTEN = (f"{SCHEMA}.{MARK}", ledger.TABLE, ledger.HOT)
+# A grant as a server prints it: the privileges, and the schema with its quotes, which may be a pattern of LIKE.
+GRANT = re.compile(r"GRANT (?P<privileges>.+) ON (?P<schema>`.+`|\*)\.\* TO ")
 # Settings that begin like filters and are none.
 NO_FILTERS = ("replicate_annotate_row_events", "replicate_events_marked_for_skip", "replicate_same_server_id")
 
@@ -70,14 +71,16 @@ def _matches(table: str, pattern: str) -> bool:
 class Stance:
     """What a server says of writes: its number, its filters, the variables that refuse writes, whom it follows.
 
-    `followers` are the numbers of the replicas that are connected to it, `sources` the hosts that it replicates from.
+    `followers` are the numbers of the replicas that are connected to it, None if the account may not ask. `sources` are
+    the hosts that it replicates from. `may_create` is whether the account may create a drill's schema.
     """
 
     number: str
     filters: tuple[Filter, ...] = ()
     read_only: tuple[str, ...] = ()
-    followers: frozenset[str] = frozenset()
+    followers: frozenset[str] | None = frozenset()
     sources: tuple[str, ...] = ()
+    may_create: bool = True
 
 
 def stance(server: Server) -> Stance:
@@ -96,6 +99,7 @@ def stance(server: Server) -> Stance:
         read_only=tuple(name for name, value in refuses.items() if value not in ("OFF", "0", "")),
         followers=_followers(server),
         sources=tuple(str(row[server.dialect.columns.host]) for row in rows.values()),
+        may_create=_may_create(server),
     )
 
 
@@ -121,12 +125,28 @@ def _of_variables(server: Server) -> Iterator[Filter]:
             yield Filter(row["Variable_name"], str(row["Value"]))
 
 
-def _followers(server: Server) -> frozenset[str]:
-    with suppress(LabError):
+def _followers(server: Server) -> frozenset[str] | None:
+    """Return the numbers of the replicas that are connected to a server; None if the account may not ask."""
+    try:
         rows = server.rows(server.dialect.followers)
-        # MariaDB writes Server_id, MySQL Server_Id.
-        return frozenset(str(value) for row in rows for name, value in row.items() if name.lower() == "server_id")
-    return frozenset()
+    except LabError as error:
+        return None if is_denied(error.__cause__) else frozenset()
+    # MariaDB writes Server_id, MySQL Server_Id.
+    return frozenset(str(value) for row in rows for name, value in row.items() if name.lower() == "server_id")
+
+
+def _may_create(server: Server) -> bool:
+    """Return whether the account may create the schema, as far as its grants tell: a role may give it more."""
+    grants = [str(next(iter(row.values()))) for row in server.rows("SHOW GRANTS")]
+    if any(" ON " not in each for each in grants):
+        return True
+    found = (GRANT.match(each) for each in grants)
+    return any(
+        {"ALL PRIVILEGES", "CREATE"} & set(each["privileges"].split(", "))
+        and (each["schema"] == "*" or _matches(SCHEMA, each["schema"].strip("`")))
+        for each in found
+        if each
+    )
 
 
 def hindrances(seen: Mapping[str, Stance], writer: str, follows: Mapping[str, str], is_cluster: bool) -> list[str]:
@@ -140,8 +160,12 @@ def hindrances(seen: Mapping[str, Stance], writer: str, follows: Mapping[str, st
         is_read = is_cluster or node in follows.values() or each.followers
         filters = [one for one in each.filters if one.hinders and (is_read or not one.is_of_log)]
         found += [f"{node} has the filter {one}" for one in filters]
-        if unseen := sorted(each.followers - known):
+        if each.followers is None:
+            found.append(f"the account on {node} may not ask which replicas are connected to it")
+        elif unseen := sorted(each.followers - known):
             found.append(f"{node} has a replica that the lab does not see (server_id {', '.join(unseen)})")
+        if (not writer or node == writer) and not each.may_create:
+            found.append(f"the account on {node} may not create that schema")
         if node not in follows and each.sources:
             found.append(f"{node} itself replicates from {', '.join(each.sources)}, which the lab does not see")
     if writer and seen[writer].read_only:

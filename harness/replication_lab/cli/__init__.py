@@ -20,16 +20,16 @@ import click
 
 from replication_lab import VERSION
 from replication_lab.cli import streams
+from replication_lab.cli.exit_codes import code_of
 from replication_lab.model.core.command import STARTING_LABS
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world import signals
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
 LAUNCHER = Path(__file__).parents[3] / "lab"
 # Packages of an extra, by the name that is imported.
 EXTRAS = {"starlette": "live", "uvicorn": "live"}
-FAILED = 3  # 0, 1 and 2 are verdicts
-click.UsageError.exit_code = FAILED
 
 # The texts of the command line, by the headings of `lab --help` and the words of a command.
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
@@ -48,7 +48,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
     """Return the decorator of a command, in a group or alone; its help and that of its options is in commands.toml."""
 
     def decorated(act: Callable[..., Any]) -> click.Command:
-        made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
+        made = click.command(words.rpartition(" ")[2], cls=RenamingCommand, help=help_of(words), **settings)(act)
         texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
             option.help = option.help or texts.get(max(option.opts, key=len))
@@ -57,6 +57,18 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
         return made
 
     return decorated
+
+
+class RenamingCommand(click.Command):
+    """A command that also takes its options by the names of the previous release, and says what they are called now."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        known = {option for each in self.params for option in each.opts} | {"--help"}
+        if any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
+            from replication_lab.cli import renamed
+
+            args = renamed.with_new_names(context.command_path.partition(" ")[2], args)
+        return super().parse_args(context, args)
 
 
 class Deferred(click.Command):
@@ -123,8 +135,9 @@ def cli() -> None:
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
                  lab status        the running lab, as a tree
+                 lab ask semisync --vary sync_binlog=0,1
+                 lab drill semisync
                  lab list          the topologies, experiments, drills and so on
-                 lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
     from replication_lab.world import lab_files
 
@@ -137,7 +150,7 @@ def cli() -> None:
 
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
-    """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
+    """Run a command and exit: errors are three lines, defects a traceback; signals clean up first."""
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
     signals.handle()
@@ -178,7 +191,7 @@ def _status(command: click.Command, name: str) -> Any:
             _complain(told)
         else:
             traceback.print_exc()
-    return FAILED
+    return code_of(ExitCode.USAGE)
 
 
 def _of_the_same_lab(error: LabError) -> LabError:
@@ -221,7 +234,7 @@ def _unwritten(error: streams.Unwritable) -> int:
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
     _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
-    return FAILED
+    return code_of(ExitCode.USAGE)
 
 
 def _say_stopped(error: BaseException) -> int:

@@ -1,7 +1,6 @@
 """The command for a user's own question."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,27 +8,36 @@ from typing import Any
 import click
 import msgspec
 
-from replication_lab import experiments, runs
+from replication_lab import experiments
+from replication_lab import runs as running
 from replication_lab.cli import command, files, names
 from replication_lab.cli.console import tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
+    Written,
     as_json,
+    clients,
     clients_from,
+    duration,
     keep_failed,
     of_cnf,
     of_endpoint,
     of_engine,
     of_image,
+    of_manager,
     of_node_disk,
     of_node_storage,
     on_noise,
     percentage,
+    runs,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.quantity import COUNT, DURATION
 from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
@@ -56,11 +64,12 @@ HIGHEST_SEED = 2_000_000
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
 @of_cnf
 @click.option("--rtt", metavar="CONDITION")
-@click.option("--clients", metavar="NUMBER")
+@clients()
 @click.option("--rate", metavar="RATE")
 @of_node_storage
 @of_node_disk
 @of_endpoint
+@of_manager
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -71,12 +80,12 @@ HIGHEST_SEED = 2_000_000
 @click.option("--init", metavar="FILE")
 @of_engine
 @of_image
-@click.option("--seconds", default=3, show_default=True)
+@duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
-@click.option("--rounds", default=12, show_default=True)
-@click.option("--max-minutes", default=0.0)
+@runs(12, "rounds", 3, 100)
+@click.option("--max-duration", "longest", type=Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
 @click.option("--drill", metavar="NAME")
-@click.option("--drill-runs", type=int, metavar="NUMBER")
+@click.option("--drill-runs", type=Written(COUNT, 1, 50), metavar="NUMBER")
 @click.option("--ledger", is_flag=True)
 @click.option("--save", metavar="FILE")
 @click.option("--seed", default=7, show_default=True)
@@ -100,10 +109,10 @@ def ask(
     question.refuse_a_single_case()
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
+    folder, summary = running.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    sys.exit(summary.exit_code)
+    leave(summary.exit_code)
 
 
 def _topologies(given: tuple[str, ...]) -> str:
@@ -153,6 +162,11 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    managers = (asked["manager"] or "").split(",")
+    if len(managers) > 1:
+        vary |= {MANAGER: managers}
+    elif managers[0]:
+        short[MANAGER] = managers[0]
     cases = _cases(asked["cases"], vary, cnf)
     of_cases = {name: list(dict.fromkeys(case.get(name, "") for case in cases)) for case in cases for name in case}
     for option in ("--engine", "--image"):
@@ -181,17 +195,18 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         init=_given(asked["init"]),
         engine=lab_text(asked["engine"], asked["image"]),
         drill=asked["drill"] or "",
-        drill_runs=_number_of_drills(asked["drill_runs"]),
+        drill_runs=asked["drill_runs"] or 0,
+        seconds=_whole_seconds(asked["seconds"]),
+        max_minutes=asked["longest"] / 60,
         load_image=asked["load_image"] or "",
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger", "load_command")},
+        **{name: asked[name] for name in ("rounds", "ledger", "load_command")},
     )
 
 
-def _number_of_drills(given: int | None) -> int:
-    """Return 0 for the default. Raise LabError for less than one."""
-    if given is not None and given < 1:
-        raise LabError(f"--drill-runs is {given}", "a number from 1 to 50", "--drill-runs 3")
-    return given or 0
+def _whole_seconds(given: float) -> int:
+    if given != int(given):
+        raise LabError(f"--duration is {given:g} s", "whole seconds of load", "--duration 3s")
+    return int(given)
 
 
 def _load(text: str) -> str | GivenFile:

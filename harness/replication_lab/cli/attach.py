@@ -1,6 +1,5 @@
 """The commands for a project that the lab did not write: attach, detach."""
 
-import sys
 from typing import Any
 
 import click
@@ -9,15 +8,14 @@ from replication_lab.attach import attach as attaching
 from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.asked_link import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
-from replication_lab.cli import command, output
+from replication_lab.cli import agreement, command, output
 from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.options import as_json, of_lab
+from replication_lab.cli.exit_codes import leave
+from replication_lab.cli.options import as_json, of_lab, of_yes
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
-
-UNKNOWN = 2
 
 
 @command("attach")
@@ -29,7 +27,7 @@ UNKNOWN = 2
 @click.option("--rtt", default="none", metavar="CONDITION")
 @click.option("--dsn", "dsns", multiple=True, metavar="SERVER=@FILE")
 @click.option("--endpoint", default="", metavar="SERVICE:PORT")
-@click.option("--yes", is_flag=True)
+@of_yes
 @as_json
 def attach(
     *,
@@ -57,17 +55,12 @@ def attach(
         lab, proofs = attaching.attach(found, rtt, tell)
     except NotAsBefore as error:
         complain(error)
-        sys.exit(1)
+        leave(ExitCode.FINDING)
     if json_:
         print_json(views.view(lab))
     else:
         output.how_to_use_attached(out, lab, drills=not found.no_drills)
-    sys.exit(UNKNOWN if any(map(attaching.is_unseen, proofs)) else 0)
-
-
-def at_terminal() -> bool:
-    """Return whether somebody can answer."""
-    return sys.stdin.isatty()
+    leave(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
 
 
 def _ask(found: AttachPlan, yes: bool, again: str) -> None:
@@ -77,14 +70,7 @@ def _ask(found: AttachPlan, yes: bool, again: str) -> None:
     if yes:
         return
     services = ", ".join(each.service for each in found.attached.consumers)
-    if not at_terminal():
-        raise LabError(
-            f"{services} of {found.attached.compose.project} would be recreated; there is no terminal to confirm it",
-            "a terminal, or --yes",
-            f"{again} --yes",
-        )
-    if not click.confirm(f"Recreate {services}?", err=True):
-        raise LabError("not confirmed; nothing was changed", "the answer y", f"{again} --yes")
+    agreement.ask(f"Recreate {services}?", f"{services} of {found.attached.compose.project} would be recreated", again)
 
 
 @command("detach")
@@ -106,4 +92,4 @@ def detach(name: str | None, json_: bool) -> None:
             out.print(f"  docker volume rm {volume}", markup=False, soft_wrap=True)
     if done.broken:
         complain(done.broken)
-    sys.exit(1 if done.differences or done.broken else 0)
+    leave(ExitCode.FINDING if done.differences or done.broken else ExitCode.GOOD)

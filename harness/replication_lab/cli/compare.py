@@ -1,6 +1,5 @@
 """The command that compares runs, or runs with baselines that are kept in files."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -8,6 +7,7 @@ import click
 from replication_lab import runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import out, print_json
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, percentage
 from replication_lab.model.comparing.comparison import Comparison, compare
 from replication_lab.model.comparing.digest import Digest, decode
@@ -39,7 +39,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
         click.echo(_page(found, share), nl=False)
     else:
         out.print(compared.rendered(found, share))
-    sys.exit(found.exit_code)
+    leave(found.exit_code)
 
 
 def _digests(run: str) -> list[Digest]:

@@ -1,18 +1,19 @@
 """The commands for the storage of a node: disk …, and diagnose."""
 
-import sys
 from typing import Any
 
 import click
 
 from replication_lab import replication
-from replication_lab.cli import FAILED, command, help_of, names, output
+from replication_lab.cli import command, help_of, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import all_of, as_json, of_disks, of_lab, one_node
+from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.options import all_of, as_json, duration, of_disks, of_lab, one_node
 from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.probes import bottleneck
 from replication_lab.probes.node_resources import sample
 from replication_lab.world.docker import project
@@ -52,7 +53,7 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 def disk_check(node: str, name: str | None, json_: bool) -> None:
     proofs = disks.check(project.find(name), node, tell)
     print_json(proofs) if json_ else output.proofs(out, proofs)
-    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+    leave_by(proofs, ExitCode.FINDING)
 
 
 @command("disk fail", disk)
@@ -110,7 +111,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 
 @command("diagnose")
 @one_node
-@click.option("--seconds", type=click.FloatRange(1, 600), default=5, show_default=True)
+@duration("5s", 1, 600)
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:

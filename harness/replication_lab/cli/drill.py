@@ -1,26 +1,29 @@
 """The command for drills."""
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from replication_lab import runs
+from replication_lab import runs as running
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import (
     as_json,
     clients_from,
+    duration,
     keep_failed,
     of_endpoint,
     of_engine,
     of_image,
+    of_manager,
     of_sites,
+    runs,
     server_of,
     sites_of,
 )
@@ -28,7 +31,9 @@ from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.lab.endpoint import settings_apart
+from replication_lab.model.lab.companion import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
@@ -38,15 +43,16 @@ from replication_lab.world import catalogue, places
 @click.argument(
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
-@click.option("--fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@click.option("--seconds", type=float)
+@click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
+@duration(None)
 @click.option("--seed", default=7, show_default=True)
 @of_engine
 @of_image
-@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True)
+@runs(1, "count")
 @of_sites
 @of_endpoint
-@click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE")
+@of_manager
+@click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
 @clients_from
 @keep_failed
 @click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
@@ -67,20 +73,23 @@ def drill(
     if others["name"] or others["probe"] or others["probe_in"]:
         _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
     if not topology:
-        if fault or seconds is not None or keep or count > 1 or others["endpoint"] or others["settings"]:
+        besides = others["endpoint"] or others["manager"] or others["settings"]
+        if fault or seconds is not None or keep or count > 1 or besides:
             raise LabError(
-                "no topology given for --fault, --seconds, --count, --endpoint, --set or --keep",
+                "no topology given for --drill, --duration, --runs, --endpoint, --manager, --set or --keep",
                 "lab drill TOPOLOGY with its options",
-                f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
+                f"./lab drill {_with_fault(fault)} --drill {fault}" if _with_fault(fault) else "./lab list drills",
             )
         listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
-    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", _endpoint_settings(others["settings"]))
+    of_endpoint_, of_manager_ = _companions(others["settings"])
+    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
+    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
     sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
     _run(
-        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
+        lambda number: running.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
         *(count, keep, json_),
     )
 
@@ -101,7 +110,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
-    sys.exit(worst(summary.exit_code for summary in summaries))
+    leave(worst(summary.exit_code for summary in summaries))
 
 
 def _on_attached(
@@ -115,10 +124,10 @@ def _on_attached(
     seed, count, keep, json_ = how
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
-    if others["endpoint"] or others["settings"]:
+    if others["endpoint"] or others["manager"] or others["settings"]:
         raise LabError(
-            f"--lab {others['name']} with --endpoint or --set",
-            "a project whose endpoint was named when it was attached",
+            f"--lab {others['name']} with --endpoint, --manager or --set",
+            "a project whose endpoint was named when it was attached, and whose manager is its own",
             "./lab attach --help",
         )
     if topology or others["engine"] or others["image"] or others["sites"]:
@@ -131,7 +140,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    _run(lambda number: running.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
@@ -140,21 +149,23 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
         raise LabError(
-            f"--fault {fault} with the file {given}", "a topology with --fault, or a file without it", "./lab drill"
+            f"--drill {fault} with the file {given}", "a topology with --drill, or a file without it", "./lab drill"
         )
     found = drill_set.read(Path(given))
     return found.topology, [found.with_duration(seconds)]
 
 
-def _endpoint_settings(given: tuple[str, ...]) -> dict[str, str]:
-    servers, found = settings_apart(pairs("--set", given))
+def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings of the endpoint and those of the manager."""
+    settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
+    servers, of_manager_ = settings_apart(settings, MANAGER)
     if servers:
         raise LabError(
             f"--set {next(iter(servers))} in a drill, whose file sets the servers",
-            "settings of the endpoint",
+            "settings of the endpoint or of the manager",
             "--set endpoint.inter=500",
         )
-    return found
+    return of_endpoint_, of_manager_
 
 
 def _with_fault(fault: str | None) -> str:

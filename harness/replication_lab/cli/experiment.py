@@ -1,6 +1,5 @@
 """The command for experiments."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from replication_lab import experiments, runs
+from replication_lab import experiments
+from replication_lab import runs as running
 from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import settings_of
 from replication_lab.cli.options import (
     as_json,
@@ -21,6 +22,7 @@ from replication_lab.cli.options import (
     of_node_storage,
     on_noise,
     percentage,
+    runs,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
@@ -50,7 +52,7 @@ DECIDED_BY_A_FILE = (
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: found.presets),
 )
-@click.option("--rounds", type=int, metavar="NUMBER")
+@runs(None, "rounds")
 @click.option(
     "--case",
     "cases",
@@ -100,13 +102,13 @@ def run(
         _refuse_a_margin_alone(experiment, against)
         found, preset = experiments.load(experiment, options["rtt"]), options["preset"]
         found = experiments.chosen(found, preset, settings, only, against, list(cnf.values()))
-    engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
+    engines = running.available(found) if engine == "all" and not image else _servers(engine, image)
     if against:
         _refuse_the_same(against.server, engines or found.default_engines)
-    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
+    folder, summary = running.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    sys.exit(summary.exit_code)
+    leave(summary.exit_code)
 
 
 def _refuse_the_same(against: str, engines: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from replication_lab import replication
 from replication_lab.cli import command, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
+from replication_lab.lab import managers
 from replication_lab.lab import up as labs
 from replication_lab.replication.kind import Nodes
 from replication_lab.world.docker.attached import refuse_attached
@@ -26,7 +27,8 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
     with labs.changing(name, f"lab {command}") as lab:
         refuse_attached(lab, command)
         labs.refuse_in_use(lab)
-        yield replication.of(lab)
+        with managers.quieted(lab):
+            yield replication.of(lab)
 
 
 @command("failover")

@@ -1,7 +1,6 @@
 """The commands for a lab as a whole: up, down, status, env, toxic, doctor and so on."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,9 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, command, names, output
+from replication_lab.cli import agreement, cli, command, names, output
 from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.exit_codes import leave_by
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
     as_json,
@@ -20,7 +20,9 @@ from replication_lab.cli.options import (
     of_engine,
     of_image,
     of_lab,
+    of_manager,
     of_sites,
+    of_yes,
     server_of,
     sites_of,
 )
@@ -30,12 +32,15 @@ from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.lab.endpoints import endpoint_of
-from replication_lab.model.core.errors import LabError
+from replication_lab.lab.managers import manager_of
+from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.condition import parse_links
-from replication_lab.model.lab.endpoint import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.question.server_options import options_by_node
-from replication_lab.world import catalogue, given_texts, installing
+from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
 
@@ -52,6 +57,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
 @of_sites
 @of_endpoint
+@of_manager
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @of_disks
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
@@ -70,6 +76,7 @@ def up(
     sites: tuple[str, ...],
     site_addresses: tuple[str, ...],
     endpoint: str | None,
+    manager: str | None,
     storage: tuple[str, ...],
     init: tuple[str, ...],
     json_: bool,
@@ -77,12 +84,13 @@ def up(
 ) -> None:
     topology = catalogue.resized(topology, replicas, relays)
     source = click.get_current_context().get_parameter_source
-    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")))
+    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")), ENDPOINT)
+    settings, of_manager_ = settings_apart(settings, MANAGER)
     cnf = cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
     found = catalogue.topology(topology)
-    changed = {link: labs.without_none(asked) for link, asked in parse_links(toxics, "--toxic").items()}
+    changed = {link: labs.known_toxic(asked).name for link, asked in parse_links(toxics, "--toxic").items()}
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
@@ -92,6 +100,7 @@ def up(
         options=options,
         init=run_first,
         endpoint=in_front,
+        manager=manager_of(found, server, manager or "", of_manager_),
         sites=sites_of(found, sites, site_addresses),
     )
     lab = labs.up(asked, tell)
@@ -103,9 +112,15 @@ def up(
 
 @command("down")
 @of_lab
+@of_yes
 @as_json
-def down(name: str | None, json_: bool) -> None:
-    gone = removal.down(name, tell)
+def down(name: str | None, yes: bool, json_: bool) -> None:
+    def agreed(lab: str) -> None:
+        if not yes:
+            again = f"./lab down --lab {lab}"
+            agreement.ask(f"Stop {lab} and delete its data?", f"{lab} would be stopped and its data deleted", again)
+
+    gone = removal.down(name, tell, agreed)
     if json_:
         print_json({"down": gone})
 
@@ -147,36 +162,15 @@ def toxic(
 ) -> None:
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
-    elif link and "=" in link:
-        asked = parse_links([link, *filter(None, [toxic]), *more])
-        _put_toxics(asked, name, json_)
-    elif more:
-        raise LabError(
-            f"unexpected {' '.join(more)} after {link} {toxic}",
-            "LINK CONDITION, or LINK=CONDITION for each of several links",
-            "./lab toxic",
-        )
-    elif not link:
+    elif link:
+        from replication_lab.cli import link as of_links  # only here: it imports faults
+
+        tell(f"`lab toxic LINK CONDITION` is `lab link set {link} …` now")
+        of_links.put(link, toxic, more, name, json_)
+    else:
         from replication_lab.cli import listing  # only here: it imports experiments and drills
 
         listing.show(listing.TOXICS, json_)
-    elif not toxic:
-        raise LabError(f"no toxic given for {link}", "LINK CONDITION, or LINK none to remove its toxics", "./lab toxic")
-    else:
-        _put_toxics({link: toxic}, name, json_)
-
-
-def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
-    for each in asked.values():
-        labs.known_toxic(each)
-    with labs.changing(lab, "lab toxic") as found:
-        proofs = labs.set_toxics(found, asked)
-    if json_:
-        print_json(proofs if len(proofs) > 1 else proofs[0])
-    else:
-        for proof in proofs:
-            out.print(f"{proof.what}: {proof.found}")
-    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
 @command("doctor")
@@ -190,14 +184,14 @@ def doctor(json_: bool, undo: bool) -> None:
         return
     findings = examination.examine()
     print_json(findings) if json_ else output.findings(out, findings)
-    sys.exit(0 if all(finding.ok for finding in findings) else FAILED)
+    leave_by(findings, ExitCode.FINDING)
 
 
 @command("clean")
 @click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
 @click.option("--images", "images_", is_flag=True)
 @click.option("--dry-run", is_flag=True)
-@click.option("--yes", is_flag=True)
+@of_yes
 @as_json
 def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
     found = removal.removable(images_, labs_)
@@ -206,8 +200,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
         return
     if found and not yes:
         tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
-        if not installing.confirmed():
-            raise LabError("nothing was removed", "Enter to confirm, or --yes", "./lab clean --dry-run")
+        agreement.ask("Remove all of this?", "this would be removed", " ".join(["./lab clean", *labs_]))
     gone = removal.clean(images_, tell, found)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 

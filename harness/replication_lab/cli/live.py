@@ -14,16 +14,29 @@ from rich.live import Live
 from replication_lab import VERSION
 from replication_lab.cli import command, live_text, names
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.options import Decorator, all_of, as_json, of_engine, of_image, of_lab, server_of
+from replication_lab.cli.options import (
+    Decorator,
+    Written,
+    all_of,
+    as_json,
+    duration,
+    of_engine,
+    of_image,
+    of_lab,
+    server_of,
+)
+from replication_lab.cli.options import clients as of_clients
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import ViewSession, viewing
 from replication_lab.live.viewed import Shown
+from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.live.view import Gone, ViewedState
 from replication_lab.world import catalogue, places
 
-CLIENTS, RATE = 4, 400.0
+CLIENTS, RATE = 4, "400/s"
 # The formats of `lab watch`, and the port of the last.
 LINE, SCREEN, PROMETHEUS = "line", "screen", "prometheus"
 PORT = 9104
@@ -34,8 +47,8 @@ def _of_view(clients: int) -> Decorator:
     return all_of(
         click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
         of_lab,
-        click.option("--clients", type=click.IntRange(0, 256), default=clients, show_default=True),
-        click.option("--rate", type=click.FloatRange(min=0), default=RATE, show_default=True),
+        of_clients(Written(COUNT, 0, 256), clients),
+        click.option("--rate", type=Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
         of_engine,
         of_image,
     )
@@ -81,7 +94,7 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
 @command("watch")
 @_of_view(0)
-@click.option("--seconds", type=click.FloatRange(min=0))
+@duration(None)
 @click.option("--format", "form", type=click.Choice([LINE, SCREEN, PROMETHEUS]), default=LINE, show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535))
 @as_json
@@ -102,7 +115,7 @@ def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **
 def _refuse_of_another_format(form: str, seconds: float | None, port: int | None, json_: bool) -> None:
     """Raise LabError for an option that this format does not have."""
     of_formats = (
-        ("--seconds", seconds is not None, (LINE, SCREEN)),
+        ("--duration", seconds is not None, (LINE, SCREEN)),
         ("--port", port is not None, (PROMETHEUS,)),
         ("--json", json_, (LINE, PROMETHEUS)),
     )

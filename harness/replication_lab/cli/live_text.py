@@ -6,6 +6,8 @@ from rich.text import Text
 
 from replication_lab.model.live.view import Hello, Level, ViewedLink, ViewedNode, ViewedState
 
+# Commits from which on a 99th percentile is another figure than the maximum.
+ENOUGH = 100
 COLOURS = {Level.GOOD: "green", Level.WARN: "yellow", Level.BAD: "red", Level.UNKNOWN: "dim"}
 
 
@@ -14,7 +16,7 @@ def line(state: ViewedState) -> str:
     sample = state.sample
     states = ", ".join(f"{band.track} {band.state or 'unknown'}" for band in sample.bands)
     trips = ", ".join(f"{name} {_number(ms)} ms" for name, ms in sample.round_trip_ms.items())
-    rate = f"{_number(sample.commits_per_s)}/s (law {_number(sample.law_per_s)}), " if state.load.clients else ""
+    rate = f"{_number(sample.commits_per_s)}/s (ceiling {_number(sample.law_per_s)}), " if state.load.clients else ""
     return f"{sample.at:7.1f} s  {rate}{states}{f'; {trips}' if trips else ''}"
 
 
@@ -59,17 +61,21 @@ def _seen(link: ViewedLink) -> Text:
 
 def _load(state: ViewedState) -> Text:
     sample, latency = state.sample, state.sample.latency
-    said = f"{state.load.clients} clients: {_number(sample.commits_per_s)} commits/s, law {_number(sample.law_per_s)}"
+    rate, most = _number(sample.commits_per_s), _number(sample.law_per_s)
+    said = f"{state.load.clients} clients: {rate} commits/s, ceiling {most}"
     if latency:
-        said += f"; p50 {latency.p50_ms:.1f}, p95 {latency.p95_ms:.1f}, p99 {latency.p99_ms:.1f} ms (n {latency.n})"
+        # Of fewer commits the 99th percentile is no more than the slowest one.
+        last = "p99" if latency.n >= ENOUGH else "slowest"
+        said += f"; p50 {latency.p50_ms:.1f}, p95 {latency.p95_ms:.1f}, {last} {latency.p99_ms:.1f} ms (n {latency.n})"
     return Text(f"{said}; {_number(sample.errors_per_s)} errors/s")
 
 
 def _ledger(state: ViewedState) -> Text:
     ledger = state.ledger
-    lost = "not checked" if ledger.lost is None else f"{ledger.lost} at {ledger.checked_at or 0:.0f} s"
     counts = f"sent {ledger.sent}, acknowledged {ledger.acknowledged}, failed {ledger.failed}, unknown {ledger.unknown}"
-    return Text(f"ledger: {counts}, lost {lost}", style="red" if ledger.lost else "")
+    rows = f"{ledger.lost} acknowledged rows lost at {ledger.checked_at or 0:.0f} s"
+    told = "lost rows not checked" if ledger.lost is None else rows
+    return Text(f"{told}; ledger: {counts}", style="red" if ledger.lost else "")
 
 
 def _number(value: float | None) -> str:

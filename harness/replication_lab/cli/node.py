@@ -11,13 +11,16 @@ from typing import Any
 import click
 
 from replication_lab import replication
-from replication_lab.cli import FAILED, command, names, output
+from replication_lab.cli import command, names, output
 from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.options import all_of, as_json, of_lab, one_node
+from replication_lab.cli.exit_codes import leave, leave_by
+from replication_lab.cli.options import Written, all_of, as_json, of_lab, one_node
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.core.quantity import COUNT, DURATION
 from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
@@ -35,7 +38,7 @@ of_some_nodes = all_of(
 @command("sql")
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
 @click.option("-e", "--execute", "typed")
-@click.option("--file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--file", "-f", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab
 @as_json
 def sql(node: str | None, typed: str | None, file: Path | None, name: str | None, json_: bool) -> None:
@@ -64,7 +67,7 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
             output.rows(out, rows, upright=statement.upright)
 
     try:
-        with _unknown_is_status_1():
+        with _unknown_is_no_error():
             sql_files.run_typed(lab, node, typed, each)
     finally:
         # Also those of the statements before one that failed: they have had their effect.
@@ -76,18 +79,18 @@ def _run_file(lab: Lab, node: str, file: Path, json_: bool) -> None:
     given = given_texts.read(file)
     lab.topology.node(node)
     acting.refuse_unless_running(lab, node)
-    with _unknown_is_status_1():
+    with _unknown_is_no_error():
         sql_files.load(lab, node, given)
     print_json({"node": node, "file": given.name}) if json_ else out.print(f"{given.name} was run on {node}")
 
 
 @contextmanager
-def _unknown_is_status_1() -> Iterator[None]:
+def _unknown_is_no_error() -> Iterator[None]:
     try:
         yield
     except OutcomeUnknown as error:
         complain(error)
-        sys.exit(1)
+        leave(ExitCode.UNKNOWN, old=1)
 
 
 def _plain(value: Any) -> Any:
@@ -96,19 +99,20 @@ def _plain(value: Any) -> Any:
 
 @command("logs")
 @one_node
-@click.option("-n", "--lines", type=click.IntRange(min=1))
+@click.option("--tail", "-n", "lines", type=Written(COUNT, 1), metavar="NUMBER")
+@click.option("--since", type=Written(DURATION), metavar="TIME")
 @click.option("-f", "--follow", is_flag=True)
 @of_lab
 @as_json
-def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
+def logs(*, node: str, lines: int | None, since: float | None, follow: bool, name: str | None, json_: bool) -> None:
     if follow and json_:
         raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
     service = project.find(name).service(node)
     if follow:
-        for found in service.follow_logs(lines or "all"):
+        for found in service.follow_logs(lines or "all", since):
             click.echo(found, nl=False)
         return
-    found = service.logs(lines or "all")
+    found = service.logs(lines or "all", since)
     print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
 
 
@@ -155,7 +159,7 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
         output.proofs(out, proofs)
         if not acting.VERBS[verb].undoes or all(proof.ok for proof in proofs):
             output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
-    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+    leave_by(proofs, ExitCode.UNKNOWN)
 
 
 def _command(verb: str) -> click.Command:

@@ -1,5 +1,6 @@
 """The options that several commands share; their texts are in commands.toml."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from replication_lab.cli import names
 from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
+from replication_lab.model.core.quantity import COUNT, DURATION, WrittenQuantity
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
 from replication_lab.model.lab.site import ADDRESS_OPTION, OPTION, Site, placed
 from replication_lab.model.lab.storage import AUTO
@@ -30,6 +32,46 @@ def all_of(*parameters: Decorator) -> Decorator:
     return added
 
 
+class Written(click.ParamType):
+    """A duration, rate or count as the user writes it; the command gets the number, in seconds or a second."""
+
+    name = "quantity"
+
+    def __init__(self, quantity: WrittenQuantity, low: float = 0, high: float = math.inf):
+        self._quantity, self._low, self._high = quantity, low, high
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> float | int:
+        """Return the number; LabError, with the option's longest name, for a text that is none."""
+        if not isinstance(value, str):
+            return value
+        what = max(param.opts, key=len) if param else self.name
+        try:
+            found = self._quantity.parse(value, what, self._low, self._high)
+        except LabError as error:
+            error.next_step = f"./{context.command_path} --help" if context else ""
+            raise
+        return int(found) if self._quantity.is_whole else found
+
+
+def duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
+    """Return the option --duration; the command gets seconds."""
+    kind = Written(DURATION, low, high)
+    return click.option("--duration", "-d", name, type=kind, default=default, show_default=True, metavar="TIME")
+
+
+def runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
+    """Return the option --runs, how often the whole is done."""
+    kind = Written(COUNT, low, high)
+    return click.option("--runs", "-r", name, type=kind, default=default, show_default=True, metavar="NUMBER")
+
+
+def clients(kind: click.ParamType | None = None, default: int | None = None) -> Decorator:
+    """Return the option --clients, also by the names that it has in other load tools."""
+    names_ = ("--clients", "-c", "--threads")
+    return click.option(*names_, type=kind, default=default, show_default=True, metavar="NUMBER")
+
+
+of_yes = click.option("--yes", "-y", is_flag=True)
 one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
 one_run = click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 as_json = click.option("--json", "json_", is_flag=True)
@@ -68,6 +110,15 @@ of_endpoint = click.option(
     shell_complete=names.completed_by(catalogue.endpoints),
     metavar="NAME",
     help="Put a proxy in front of the nodes, and let clients use its address: haproxy.  [default: none]",
+)
+
+
+of_manager = click.option(
+    "--manager",
+    shell_complete=names.completed_by(catalogue.managers),
+    metavar="NAME",
+    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
+    "[default: the lab promotes]",
 )
 
 

@@ -1,6 +1,5 @@
 """The command for what was recorded, of an experiment or of drills: report."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -8,8 +7,10 @@ import click
 from replication_lab import runs
 from replication_lab.cli import command
 from replication_lab.cli.console import has_desktop, out, print_json, tell
+from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, one_run
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS
@@ -51,7 +52,7 @@ def _judge(run: str, json_: bool, *, write: bool) -> None:
         print_summary(summary, json_)
     if written:
         tell("\n".join(f"written: {path}" for path in written))
-    sys.exit(summary.exit_code if summary else 0)
+    leave(summary.exit_code if summary else ExitCode.GOOD)
 
 
 def _remark(run: str) -> None:

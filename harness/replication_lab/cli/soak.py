@@ -1,7 +1,6 @@
 """The command for soaks: rounds of drills drawn at random, and the shortest schedule that fails."""
 
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import msgspec
 from replication_lab import runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
-from replication_lab.cli.options import as_json, of_engine, of_image, server_of
+from replication_lab.cli.exit_codes import leave
+from replication_lab.cli.options import as_json, duration, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.drill.shortest import shortest
 from replication_lab.runner import soak as soaks
 from replication_lab.world import catalogue, clock, places
@@ -26,7 +26,7 @@ SHORTEST = "shortest.yaml"
 @click.option(
     "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
 )
-@click.option("--minutes", type=float, default=60.0, show_default=True)
+@duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
 @of_engine
@@ -35,24 +35,22 @@ SHORTEST = "shortest.yaml"
 def soak(
     *,
     topology: str,
-    minutes: float,
+    seconds: float,
     seed: int,
     file: Path | None,
     engine: tuple[str, ...],
     image: tuple[str, ...],
     json_: bool,
 ) -> None:
-    if not minutes > 0:
-        raise LabError(f"--minutes {minutes:g}", "more than 0 minutes", "./lab soak --help")
-    schedule = soaks.read(file) if file else soaks.draw(catalogue.topology(topology), seed, minutes)
+    schedule = soaks.read(file) if file else soaks.draw(catalogue.topology(topology), seed, seconds / 60)
     server = server_of(schedule.topology, engine, image)
-    folder, summary = runs.soak(schedule, server, math.inf if file else minutes * 60, tell)
+    folder, summary = runs.soak(schedule, server, math.inf if file else seconds, tell)
     print_summary(summary, json_)
     tell(f"record, ledgers, schedule and report: {places.from_here(folder)}")
-    if summary.exit_code == soaks.FAILED and not summary.interrupted:
+    if summary.exit_code == ExitCode.FINDING and not summary.interrupted:
         done = {each.name: schedule.rounds[each.name] for each in summary.drills}
-        _tell_shortest(msgspec.structs.replace(schedule, rounds=done), server, minutes * 60, folder / SHORTEST)
-    sys.exit(summary.exit_code)
+        _tell_shortest(msgspec.structs.replace(schedule, rounds=done), server, seconds, folder / SHORTEST)
+    leave(summary.exit_code)
 
 
 def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Path) -> None:
@@ -64,7 +62,7 @@ def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Pa
         tell(f"looking for the shortest schedule: {len(rounds)} of {len(failed.rounds)} rounds again")
         _, summary = runs.soak(msgspec.structs.replace(failed, rounds=rounds), server, math.inf, tell)
         stopped = stopped or summary.interrupted is not None
-        return summary.exit_code == soaks.FAILED
+        return summary.exit_code == ExitCode.FINDING
 
     found = shortest(failed.rounds, fails, lambda: not stopped and clock.timer() < ends)
     kept = msgspec.structs.replace(failed, rounds=found)

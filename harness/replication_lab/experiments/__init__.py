@@ -12,6 +12,7 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.setting import RTT, Values
@@ -94,7 +95,7 @@ def from_file(path: str | Path) -> Experiment:
 
 def _parsed(text: str) -> Question:
     try:
-        found = msgspec.yaml.decode(text)
+        found = with_durations(msgspec.yaml.decode(text), "the question")
         workload = found.get("workload") if isinstance(found, dict) else None
         if isinstance(workload, str) and workload in catalogue.workloads():
             file = given_texts.read_for_a_record(catalogue.workloads()[workload])

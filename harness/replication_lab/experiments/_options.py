@@ -33,9 +33,9 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
     _refuse_bad_claims(experiment, only)
     if only.rounds is not None and not FEWEST_OF_A_MEAN <= only.rounds <= MOST_ROUNDS:
         raise LabError(
-            f"--rounds is {only.rounds}",
+            f"--runs is {only.rounds}",
             f"a number from {FEWEST_OF_A_MEAN} to {MOST_ROUNDS} (one round has no spread)",
-            f"./lab run {experiment.name} --rounds {chosen.max_rounds}",
+            f"./lab run {experiment.name} --runs {chosen.max_rounds}",
         )
     most = only.rounds or chosen.max_rounds
     smaller = replace(

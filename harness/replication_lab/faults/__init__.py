@@ -1,7 +1,7 @@
-"""Faults: each file is one kind. Each fault verifies that it took hold, and recovers exactly what it broke.
+"""Faults: each verifies that it took hold, and recovers exactly what it broke.
 
-A fault registers itself (`fault.fault`), so that a new one is a new module in this folder and no line elsewhere; one of
-the user's own is a file in lab/faults/.
+A file is one kind, or two that differ in a word. A fault registers itself (`fault.fault`), so that a new one is a new
+module in this folder and no line elsewhere; one of the user's own is a file in lab/faults/.
 """
 
 from collections.abc import Sequence

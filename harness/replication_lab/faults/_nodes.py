@@ -39,7 +39,12 @@ class OnNodes:
         """Do nothing: there is nothing to undo."""
 
     def verify_recovered(self) -> list[Proof]:
-        return [self.is_undone(node) for node in self.nodes]
+        had = [proof for node in self.nodes if (proof := self.had_effect(node))]
+        return [*had, *(self.is_undone(node) for node in self.nodes)]
+
+    def had_effect(self, _node: str) -> Proof | None:
+        """Prove, by what was read before the recovery, that the fault met some work; None if `acts` has shown that."""
+        return None
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from replication_lab.faults._servers import REPLICAS, OnServers
-from replication_lab.faults._threads import refuse_to_lose_relay_log
 from replication_lab.faults.fault import fault
+from replication_lab.faults.thread_stop import refuse_to_lose_relay_log
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Setting
@@ -76,11 +76,10 @@ class ApplierDelay(OnServers):
         if had is not None and self._delay_of(self.server(node)) not in (None, had):
             self._set(node, had)
 
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._did_wait(node) for node in self.nodes if node in self._waited), *super().verify_recovered()]
-
-    def _did_wait(self, node: str) -> Proof:
+    def had_effect(self, node: str) -> Proof | None:
         """Prove that the applier had something to wait for: a delay without transactions shows nothing."""
+        if node not in self._waited:
+            return None
         found = "a transaction that waited" if self._waited[node] else "none"
         return Proof(
             f"{node} has waited for its delay", found, self._waited[node], expected="a transaction that waited"

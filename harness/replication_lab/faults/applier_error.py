@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from replication_lab.faults._servers import REPLICAS, OnServers
-from replication_lab.faults._threads import start_thread
 from replication_lab.faults.fault import fault
+from replication_lab.faults.thread_stop import start_thread
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab

@@ -48,10 +48,7 @@ class CpuSqueeze(OnNodes):
             # Also if the throttling cannot be read: an experiment measures its next case on the same lab.
             self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._did_wait(node) for node in self.nodes), *super().verify_recovered()]
-
-    def _did_wait(self, node: str) -> Proof:
+    def had_effect(self, node: str) -> Proof:
         waited = self._waited[node]
         return Proof(
             what=f"{node} reached its CPU limit",

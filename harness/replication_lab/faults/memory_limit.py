@@ -54,13 +54,10 @@ class MemorySqueeze(OnNodes):
         self._used = {node: self.lab.node(node).memory_used() for node in self.nodes}
         self.each(lambda node: self.lab.node(node).limit_memory(self._had[node]))
 
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._did_ask(node) for node in self.nodes), *super().verify_recovered()]
-
     def is_undone(self, node: str) -> Proof:
         return self._has(node, "has its previous memory limit again", self._had[node])
 
-    def _did_ask(self, node: str) -> Proof:
+    def had_effect(self, node: str) -> Proof:
         used, asked = self._used[node], self._asked[node]
         return Proof(
             what=f"{node} reached its memory limit",

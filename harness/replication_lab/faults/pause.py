@@ -1,12 +1,12 @@
 """Frozen nodes: their processes get no CPU and their connections stay open, so that no peer sees an error."""
 
-import threading
+from functools import partial
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import fault
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
+from replication_lab.world import clock
 
 SILENCE_SECONDS = 0.5
 
@@ -34,21 +34,13 @@ class Pause(OnNodes):
         )
 
     def _answers(self, node: str) -> bool:
-        answered = threading.Event()
-        asking = threading.Thread(target=self._ask, args=(node, answered), daemon=True)
-        asking.start()
         # A connection that is refused ends the wait.
-        asking.join(SILENCE_SECONDS)
-        return answered.is_set()
+        return bool(clock.soon(partial(self._ask, node), SILENCE_SECONDS))
 
-    def _ask(self, node: str, answered: threading.Event) -> None:
-        server = self.lab.node(node).server()
-        try:
-            # A separate connection, so that the timeout does not end the lab's connection.
-            server.connect(answer_seconds=SILENCE_SECONDS).close()
-        except LabError:
-            return
-        answered.set()
+    def _ask(self, node: str) -> bool:
+        # A separate connection, so that the timeout does not end the lab's connection.
+        self.lab.node(node).server().connect(answer_seconds=SILENCE_SECONDS).close()
+        return True
 
     def recover(self) -> None:
         self.each(self._thaw)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
+from replication_lab.faults.upgrade import Upgrade
 from replication_lab.model.core.proof import Proof
 from replication_lab.world import clock
 
@@ -39,6 +40,12 @@ class FaultSchedule:
 
     def verify_recovered(self) -> list[Proof]:
         return self._of_all(proofs_of_recovery)
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Why the servers of nodes did not start after an upgrade; an empty text for those that did."""
+        upgrades = [fault for _, fault in self.faults if isinstance(fault, Upgrade)]
+        return {node: why for each in upgrades for node, why in each.refusals.items()}
 
     def close(self) -> None:
         for _, fault in self.faults:

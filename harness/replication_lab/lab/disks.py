@@ -98,7 +98,7 @@ def array_of(lab: Lab, node: str) -> Array:
         raise LabError(
             f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}, not part of an array",
             "a disk of a RAID array",
-            f"./lab drill {lab.topology.name} --fault fail-disk",
+            f"./lab drill {lab.topology.name} --drill fail-disk",
         )
     return arrays.array(lab, node)
 

@@ -1,6 +1,6 @@
 """Removal of labs for a user: one by its name, or all of this checkout that no command uses."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from replication_lab.lab.up import in_use, refuse_other_user, tidy
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -13,8 +13,10 @@ from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
 
-def down(name: str | None, tell: Tell = print) -> list[str]:
+def down(name: str | None, tell: Tell = print, agree: Callable[[str], None] = lambda _name: None) -> list[str]:
     """Remove a lab with its data; without a name, the only idle lab of this checkout. It is no error if none runs.
+
+    `agree` is called with the name before, and raises LabError if the user does not agree.
 
     With its name, also remove a lab whose owner is not known to have ended, or whose topology is not in this checkout.
     """
@@ -23,6 +25,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     name = name or _only_one(tell)
     if not name:
         return []
+    agree(name)
     with lock.lab_held(name, "lab down"):
         _remove(name)
     tell(f"{name} is stopped; its containers, networks and volumes are removed")

@@ -50,7 +50,8 @@ def prove(lab: Lab) -> list[Proof]:
     endpoint = lab.endpoint
     if endpoint is None:
         return []
-    return [_prove_writes(lab, endpoint), _prove_reads(lab, endpoint), _prove_cost(lab, endpoint)]
+    reads = [_prove_reads(lab, endpoint)] if endpoint.kind.checks else []
+    return [_prove_writes(lab, endpoint), *reads, _prove_cost(lab, endpoint)]
 
 
 def told(lab: Lab) -> str:
@@ -58,13 +59,15 @@ def told(lab: Lab) -> str:
     endpoint = lab.endpoint
     if endpoint is None or not endpoint.kind.states:
         return ""
+    address = f"endpoint {endpoint.name} {':'.join(map(str, endpoint.service.bound(endpoint.kind.writes)))}"
+    if not endpoint.kind.checks:
+        server = answered_by(endpoint.server()).server
+        return f"{address}: {servers_of(lab).get(server, server)}"
     up = [
         f"{side} {', '.join(node for node, state in nodes.items() if state == 'UP') or 'no node'}"
         for side, nodes in endpoint.states().items()
     ]
-    return (
-        f"endpoint {endpoint.name} {':'.join(map(str, endpoint.service.bound(endpoint.kind.writes)))}: {'; '.join(up)}"
-    )
+    return f"{address}: {'; '.join(up)}"
 
 
 def servers_of(lab: Lab) -> dict[str, str]:
@@ -78,7 +81,7 @@ def servers_of(lab: Lab) -> dict[str, str]:
 def crossing(lab: Lab, clients: int) -> Callable[[], list[Proof]]:
     """Return what proves, after a load, that its clients connected through the endpoint; nothing without one."""
     endpoint = lab.endpoint
-    if endpoint is None:
+    if endpoint is None or not endpoint.kind.states:
         return list
     before = endpoint.connections()
 

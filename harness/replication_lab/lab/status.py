@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from replication_lab import replication
-from replication_lab.lab import endpoints, start_options
+from replication_lab.lab import endpoints, managers, start_options
 from replication_lab.lab.connections import NodeAddress, connections
 from replication_lab.lab.disks import full
 from replication_lab.model.core.errors import LabError
@@ -212,8 +212,13 @@ def view(lab: Lab) -> LabView:
             machines=_machines(kind),
             connections=connections(lab),
             warnings=_unless_silent(kind.warnings, []),
-            service=_unless_silent(kind.service, "") or _unless_silent(lambda: endpoints.told(lab), ""),
+            service="; ".join(filter(None, (_unless_silent(told, "") for told in _besides(kind, lab)))),
         )
+
+
+def _besides(kind: Nodes, lab: Lab) -> list[Callable[[], str]]:
+    """Return what tells where the service is, where an endpoint leads, and what a manager sees."""
+    return [kind.service, lambda: endpoints.told(lab), lambda: managers.told(lab)]
 
 
 def client(lab: Lab, node: str) -> list[str]:

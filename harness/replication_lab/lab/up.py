@@ -11,12 +11,24 @@ from replication_lab import replication
 from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import disks, endpoints, killed_views, memory, option_check, sites, sql_files, start_options
+from replication_lab.lab import (
+    disks,
+    endpoints,
+    killed_views,
+    managers,
+    memory,
+    option_check,
+    sites,
+    sql_files,
+    start_options,
+)
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.lab.companion import is_own
 from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.manager import AskedManager
 from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
@@ -24,7 +36,7 @@ from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, leftovers, project, reach, servers
+from replication_lab.world.docker import attachments, images, labels, leftovers, project, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_state import LabState
@@ -45,12 +57,14 @@ def image_names(
     topology: Topology | None = None,
     storage: dict[str, Storage] | None = None,
     endpoint: AskedEndpoint | None = None,
+    manager: AskedManager | None = None,
 ) -> list[str]:
     """Return the images that a lab of this engine needs from images/."""
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
-    own += [catalogue.endpoint(endpoint.name).image] if endpoint else []
+    own += filter(is_own, [catalogue.endpoint(endpoint.name).image] if endpoint else [])
+    own += managers.images(manager)
     server = servers.own_images(servers.of_nodes(topology, engine).values() if topology else [engine])
     return [*server, *own] if topology and not topology.links else [*server, "toxiproxy", *own]
 
@@ -64,6 +78,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     replication.kind_of(topology)
     fitting_servers.check(topology, engine)
     project.check_state_transfer()
+    managers.refuse_no_address(asked.endpoint, asked.manager)
     catalogue.toxics_on(asked.wanted_toxics)
     for file in asked.init:
         sql_files.lines_for(file, topology)
@@ -81,12 +96,13 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         refuse_other_user(name, running.owners)
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
-    images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint))
+    images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint, asked.manager))
     sites.bring_images(asked)
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     behind = f", behind {asked.endpoint}" if asked.endpoint else ""
+    behind += f", with the manager {asked.manager}" if asked.manager else ""
     if asked.options:
         start_options.refuse_unable(topology, placed.storage)
         option_check.check(topology, engine, {node: each.file for node, each in asked.options.items()})
@@ -95,7 +111,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     _warn_of_stale_rules(topology, tell)
     where = "".join(f", {node} at {site}" for node, site in asked.sites.items() if site.endpoint)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}{where}")
-    project.refuse_taken(name, {"", *(site.endpoint for site in asked.sites.values())})
+    labels.refuse_taken(name, {"", *(site.endpoint for site in asked.sites.values())})
     lab = project.start(placed)
     try:
         proofs = _proofs_with_options(lab, asked, tell)
@@ -127,7 +143,8 @@ def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]
         start_options.start_with(lab, asked.options)
     # Before the links are slow; the proofs then see the rows on every node.
     sql_files.run_at_start(lab, asked.init, tell)
-    proofs = endpoints.prove(lab)
+    # The manager after every restart, on which it would act; its address may be the endpoint.
+    proofs = managers.prove(lab) + endpoints.prove(lab)
     _refuse_unproved(lab, proofs, tell)
     proofs += prove(lab, catalogue.toxics_on(asked.wanted_toxics), tell)
     settings = start_options.proofs(lab, asked.options)
@@ -230,7 +247,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     else:
         tell(f"{lab.name} is already running; nothing changed")
         if changes := " ".join(f"{link}={toxic}" for link, toxic in asked.toxics.items()):
-            tell(f"its links keep their conditions; to change them: ./lab toxic {changes} --lab {lab.name}")
+            tell(f"its links keep their conditions; to change them: ./lab link set {changes} --lab {lab.name}")
     return lab
 
 
@@ -380,9 +397,4 @@ def _can_answer(lab: Lab, link: RunningLink, end: str) -> bool:
 
 def known_toxic(name: str) -> Toxic:
     """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
-    return catalogue.toxic(without_none(name))
-
-
-def without_none(condition: str) -> str:
-    """Return the name of the toxic that a condition of a link is; none is the one without an effect."""
-    return "lan" if condition == "none" else condition
+    return catalogue.toxic("lan" if name == "none" else name)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from replication_lab.model.core.errors import unknown_name
+from replication_lab.model.core.errors import refuse_unknown
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
@@ -30,8 +30,7 @@ class LogWatch:
     def __init__(self, lab: Lab, tolerated: Sequence[str] = ()):
         known = forbidden()
         for name in tolerated:
-            if name not in known:
-                raise unknown_name("forbidden pattern", name, known, "./lab drill")
+            refuse_unknown("forbidden pattern", name, known, "./lab drill")
         self._sought = {name: re.compile(one.pattern) for name, one in known.items() if name not in tolerated}
         self._lab = lab
         self._read = {node.name: len(self._log(node.name)) for node in lab.topology.nodes}

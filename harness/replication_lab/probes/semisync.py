@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.replica import Replica
@@ -32,7 +33,7 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 
 
 @dataclass
-class SemiSyncWatch:
+class SemiSyncWatch(Watch):
     """The status of a source and its replicas before the load; `proofs` compares it with the status after it.
 
     `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.
@@ -49,10 +50,6 @@ class SemiSyncWatch:
 
     def __post_init__(self) -> None:
         self.before = SemiSync(self.source).status()
-
-    def figures(self) -> dict[str, float]:
-        """Return no figures: semi-sync counts nothing that belongs into a record."""
-        return {}
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over `commits` transactions on the source, the fastest of which took `fastest_ms`."""

@@ -10,7 +10,7 @@ from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.connections import NodeAddress, connections, dsn, variables
 from replication_lab.lab.nodes import refuse_unless_running
 from replication_lab.lab.up import known_toxic
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES, Value
 from replication_lab.pytest_plugin.answers import in_a_test, unknown
@@ -143,8 +143,7 @@ class RunningLab:
         """Inject a fault of the drills, by its name, on nodes or links; docs/drills.md lists them with their keys."""
         __tracebackhide__ = True
         known = faults.kinds()
-        if kind not in known:
-            raise unknown_name("fault", kind, known)
+        refuse_unknown("fault", kind, known)
         known[kind].check_settings(f"fault {kind}", settings, known)
         known[kind].check_targets(f"fault {kind}", self.raw.topology, targets)
         unset = {each.name: each.unset for each in known[kind].settings}

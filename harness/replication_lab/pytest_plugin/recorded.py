@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab import experiments, runs
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.drill.drill import Drill
@@ -192,8 +192,7 @@ class Drilled(Recorded):
     def __getitem__(self, figure: str) -> Any:
         __tracebackhide__ = True
         self._refuse_doubts(figure)
-        if figure not in self.row.figures:
-            raise unknown_name(f"figure of drill {self.row.name}", figure, self.row.figures)
+        refuse_unknown(f"figure of drill {self.row.name}", figure, self.row.figures)
         return self.row.figures[figure]
 
     def _refuse_doubts(self, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.succession import TakenBack, TakenOut, TakenOver
 from replication_lab.replication.kind import Nodes
@@ -22,8 +22,7 @@ class DiskRoles(Nodes):
     def _pair(self, name: str) -> tuple[Peer, Peer]:
         """Return a machine and its peer."""
         found = drbd.peers(self.lab)
-        if name not in found:
-            raise unknown_name(f"machine of {self.lab.name}", name, found, "./lab status")
+        refuse_unknown(f"machine of {self.lab.name}", name, found, "./lab status")
         return found[name], drbd.other(self.lab, name)
 
     def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:

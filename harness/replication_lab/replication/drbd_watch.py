@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.experiment.measuring import Watch
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import drbd_state
 from replication_lab.world.machines.drbd import CONNECTED, PRIMARY, Peer, ResourceStatus
@@ -17,7 +18,7 @@ FLUSHED = ("1", "3")
 
 
 @dataclass
-class ReplicatedDiskWatch:
+class ReplicatedDiskWatch(Watch):
     """The state of both machines before a load; `proofs` proves that it lasted, and that no commit was too fast.
 
     `round_trip_ms` is the delay that the toxics add to the link.
@@ -30,9 +31,6 @@ class ReplicatedDiskWatch:
 
     def __post_init__(self) -> None:
         self.before = self.machines[0].status()
-
-    def figures(self) -> dict[str, float]:
-        return {}
 
     def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
         after = [peer.status() for peer in self.machines]

@@ -6,7 +6,6 @@ from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose, unknown_name
-from replication_lab.model.lab.link_port import made_port
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
@@ -23,6 +22,7 @@ from replication_lab.world.mysql.server import Server
 
 # How long to wait for the new source: in all, and while it receives and applies nothing; then for a node's answer.
 CATCH_UP_SECONDS, STILL_SECONDS, ANSWER_SECONDS = 60, 5, 60
+SERVER_PORT = 3306
 # The role of a node that has neither a source nor a replica.
 ALONE = "alone"
 
@@ -38,12 +38,12 @@ def sources(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
 def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
     """Return each node, or each of `among`, that answers, with the node that it replicates from or an empty string."""
     proxies = lab.toxiproxy.proxies().values()
-    dialled = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
+    behind = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
     found = {}
     for node in (node.name for node in lab.topology.nodes if among is None or node.name in among):
         with suppress(LabError):
             state = Replica(lab.node(node).server()).status()
-            found[node] = dialled.get(state.port, state.host) if state else ""
+            found[node] = behind.get(state.port, state.host) if state else ""
     return found
 
 
@@ -132,17 +132,9 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     lost = gtid.count(gtid.union(*missing.values()))
     done = TakenOver(old, node, [], lacks, lost=lost, fenced=fence.said, replaced=[_first_source(old, following)])
     for name in others:
-        try:
-            if errant := _taken_over(lab, new, lab.node(name).server()):
-                done.ahead[name] = gtid.words(errant)
-                done.replaced.append(name)
-            else:
-                done.repointed.append(name)
-        except LabError as error:
-            # One failing replica must not keep the others from a source.
-            done.left[name] = error.found
+        repoint(lab, name, done)
     if done.repointed:
-        _wait_for_replicas(lab, new)
+        wait_for_replicas(lab, new)
     return done
 
 
@@ -152,6 +144,19 @@ def _first_source(node: str, following: dict[str, str]) -> str:
     for _ in following:
         node = following.get(node, node)
     return node
+
+
+def repoint(lab: Lab, name: str, done: TakenOver) -> None:
+    """Repoint another replica to the new source, and note in `done` what became of it."""
+    try:
+        if errant := _taken_over(lab, lab.node(done.source).server(), lab.node(name).server()):
+            done.ahead[name] = gtid.words(errant)
+            done.replaced.append(name)
+        else:
+            done.repointed.append(name)
+    except LabError as error:
+        # One failing replica must not keep the others from a source.
+        done.left[name] = error.found
 
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
@@ -165,7 +170,7 @@ def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     # Only here is it certain that it has applied all that it had received.
     errant = beyond(BinaryLog(other).gtids(), new)
     if not errant:
-        Replica(other).follow("toxiproxy", port(lab, new.name, other.name))
+        Replica(other).follow(*dialled(lab, new.name, other.name))
     return errant
 
 
@@ -269,7 +274,7 @@ def set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> 
     lab.node(server.name).put(ROLE, "".join(lines).encode())
 
 
-def _wait_for_replicas(lab: Lab, source: Server) -> None:
+def wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas if the topology does; with no replica each commit would take the timeout."""
     set_role(lab, source, source=True, waits=True)
     if replication.of(lab).acknowledges:
@@ -308,7 +313,7 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
     else:
         replica.resume()
     follow_as_replica(lab, old, source.name)
-    _wait_for_replicas(lab, source)
+    wait_for_replicas(lab, source)
     replica.wait_for(BinaryLog(source).position())
     return TakenBack(node, source.name, gtid.words(errant) if errant else "")
 
@@ -319,7 +324,7 @@ def follow_as_replica(lab: Lab, server: Server, source: str) -> None:
         # It has no replica: its applier would wait for an acknowledgement until the timeout ends.
         SemiSync(server).set(False)
         SemiSync(server).enable_semisync_replica()
-    Replica(server).follow("toxiproxy", port(lab, source, server.name))
+    Replica(server).follow(*dialled(lab, source, server.name))
     set_role(lab, server, source=False)
 
 
@@ -342,20 +347,28 @@ def _source_for(lab: Lab, node: str) -> str:
 # --- the link between -------------------------------------------------------------------------------------------------
 
 
-def port(lab: Lab, source: str, target: str) -> int:
+def dialled(lab: Lab, source: str, target: str) -> tuple[str, int]:
+    """Return the host and port at which `target` reaches `source` across their link, which is made if there is none.
+
+    It is Toxiproxy's. If a manager tells replicas whom to follow, it knows the servers' own names; packet rules lead
+    these to the link.
+    """
+    port = link_port(lab, source, target)
+    manager = lab.manager
+    return (source, SERVER_PORT) if manager and manager.kind.named_links else ("toxiproxy", port)
+
+
+def link_port(lab: Lab, source: str, target: str) -> int:
     """Return the port of `source` for `target` at Toxiproxy: of the topology's link, or of a new one.
 
     A new link is as slow as the slower of the two nodes' links.
     """
-    for link in lab.topology.links:
-        if (link.source, link.target) == (source, target):
-            return link.port
     names = [node.name for node in lab.topology.nodes]
     if not {source, target} <= set(names):
         raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab status")
-    name, port = link_name(source, target), made_port(names, source, target)
-    if name not in lab.toxiproxy.proxies():
-        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
+    name, port = link_name(source, target), lab.topology.port_between(source, target)
+    if port not in {link.port for link in lab.topology.links} and name not in lab.toxiproxy.proxies():
+        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:{SERVER_PORT}")
         for body in _slowest(lab, {source, target}):
             lab.link(name).add(body)
     return port

@@ -198,7 +198,7 @@ class Group(Nodes):
 
     @contextmanager
     def arranged(self, case: Case) -> Iterator[Watch]:
-        yield _GroupWatch(self, case.added_ms)
+        yield _GroupWatch(self, self.majority_trip(self.written_at(), case.toxics))
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -244,10 +244,10 @@ class Group(Nodes):
 
 
 @dataclass
-class _GroupWatch:
+class _GroupWatch(Watch):
     """A group before a load; `proofs` says whether it stayed the same whole group, and no commit was too fast.
 
-    `round_trip_ms` is what the toxics add between any two members: each commit waits for a majority.
+    `round_trip_ms` is what the toxics add between the nearest members of a majority: each commit waits for one.
     """
 
     group: Group
@@ -259,9 +259,6 @@ class _GroupWatch:
 
     def _views(self) -> set[str]:
         return {self.group.member(name).view_id for name in self.group.names}
-
-    def figures(self) -> dict[str, float]:
-        return {}
 
     def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
         after = self._views()

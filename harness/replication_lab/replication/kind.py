@@ -1,7 +1,6 @@
 """The methods that every kind of replication has: its nodes' state, when they are healthy, whether copies are equal."""
 
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -18,8 +17,7 @@ from replication_lab.model.live.view import Level
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import per_commit, waited
 from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
-from replication_lab.world import at_once
-from replication_lab.world.clock import wait_until
+from replication_lab.world import at_once, clock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
@@ -199,17 +197,8 @@ class Nodes(ChangesRoles):
         return self.soon(self.view, name) or SILENT
 
     def soon(self, ask: Callable[[str], Answer], name: str) -> Answer | None:
-        """Return a node's answer; None if there is none after LOOK_SECONDS: a frozen node never answers."""
-        said: list[Answer] = []
-
-        def listen() -> None:
-            with suppress(LabError):
-                said.append(ask(name))
-
-        asking = threading.Thread(target=listen, daemon=True)
-        asking.start()
-        asking.join(LOOK_SECONDS)
-        return said[0] if said else None
+        """Return a node's answer; None if there is none after LOOK_SECONDS."""
+        return clock.soon(partial(ask, name), LOOK_SECONDS)
 
     def answering(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
         """Return the answer of each node that answers soon; all are asked at once."""
@@ -348,7 +337,7 @@ class Nodes(ChangesRoles):
 
     def wait_until_together(self) -> None:
         """Wait until every node replicates again after a restart."""
-        wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} to be {self.whole}")
+        clock.wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} to be {self.whole}")
 
     def wait_until_caught_up(self) -> None:
         """Wait until every copy has what was committed before this call."""

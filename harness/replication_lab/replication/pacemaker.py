@@ -6,7 +6,7 @@ Pacemaker decides which machine serves: a drill waits for it, and only chooses t
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
@@ -135,8 +135,7 @@ class ManagedMachines(Machines):
 
     def _status_with(self, name: str) -> ClusterStatus:
         status = PacemakerCluster(self.lab).status()
-        if name not in status.members:
-            raise unknown_name(f"machine of {self.lab.name}", name, status.members, "./lab status")
+        refuse_unknown(f"machine of {self.lab.name}", name, status.members, "./lab status")
         return status
 
     def online(self, name: str, tell: Tell = quiet) -> TakenBack:  # noqa: ARG002 - Pacemaker shows no progress

@@ -52,6 +52,10 @@ class ChangesRoles:
         """Let this node take over while the one before is broken, whatever that loses: a drill measures the loss."""
         return self.take_over(name, allow_data_loss=True)
 
+    def adopt(self, name: str, old: str) -> tuple[TakenOver, list[str]]:  # noqa: ARG002 - others do it
+        """Finish a failover to this node that a manager made; return what was done, and what was left to do."""
+        raise self._refusal(FAILOVER, name)
+
     @classmethod
     def can_switch_over(cls) -> bool:
         """Return whether the node that accepts writes can be changed as planned."""

@@ -14,7 +14,7 @@ from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import per_commit, waited
-from replication_lab.replication import failover, following, switchover
+from replication_lab.replication import adopted, failover, following, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
 from replication_lab.world.clock import wait_until
@@ -141,10 +141,18 @@ class Followers(Nodes):
 
     def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:
         done = failover.failover(self.lab, name, allow_data_loss)
-        # One that does not answer, or was not repointed, follows whom it followed.
-        self.sources |= failover.sources(self.lab) | dict.fromkeys(done.replaced, name)
-        self.sources.pop(name, None)
+        self._follow(done)
         return done
+
+    def adopt(self, name: str, old: str) -> tuple[TakenOver, list[str]]:
+        done, left = adopted.adopt(self.lab, name, old)
+        self._follow(done)
+        return done, left
+
+    def _follow(self, done: TakenOver) -> None:
+        # One that does not answer, or was not repointed, follows whom it followed.
+        self.sources |= failover.sources(self.lab) | dict.fromkeys(done.replaced, done.source)
+        self.sources.pop(done.source, None)
 
     def switch_over(self, name: str) -> TakenOver:
         done = switchover.switchover(self.lab, name)

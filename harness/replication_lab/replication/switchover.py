@@ -21,7 +21,6 @@ from replication_lab.world.mysql.server import Server
 
 # How long replicas may take to apply what the source has: while clients write, then while nobody writes.
 CATCH_UP_SECONDS, LAST_SECONDS, CONNECT_SECONDS = 60, 30, 30
-TOXIPROXY = "toxiproxy"
 
 
 def switchover(lab: Lab, node: str) -> TakenOver:
@@ -138,7 +137,7 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
     """Let the new source follow no node any more; it still refuses writes."""
     _kept_role(lab, new.name, undone)
     replica = Replica(new)
-    _undo(undone, lambda: replica.follow(TOXIPROXY, failover.port(lab, old, new.name)))
+    _undo(undone, lambda: replica.follow(*failover.dialled(lab, old, new.name)))
     replica.end_replication()
     if missing := failover.beyond(BinaryLog(_server(lab, old)).gtids(), new):
         raise WouldLose(f"{new.name} lacks {gtid.words(missing)}", "a replica that has everything", "./lab status")
@@ -164,11 +163,11 @@ def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> N
     def back() -> None:
         if replica.status():
             replica.stop_following(lose=True)
-        replica.follow(TOXIPROXY, failover.port(lab, old, name))
+        replica.follow(*failover.dialled(lab, old, name))
 
     _undo(undone, back)
     replica.stop_following()
-    replica.follow(TOXIPROXY, failover.port(lab, source, name))
+    replica.follow(*failover.dialled(lab, source, name))
 
 
 def _accept_writes(lab: Lab, new: Server, waiting: SemiSyncStatus, undone: ExitStack) -> None:

@@ -8,6 +8,9 @@ from rich.text import Text
 
 from replication_lab.model.comparing.comparison import ComparedOutcome, Comparison, FigureChange, RunSet
 from replication_lab.model.comparing.run_ratio import RUN_EFFECT
+from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.core.figures import three_digits
+from replication_lab.model.experiment.quantities import unit_of
 from replication_lab.report import markdown
 
 STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", ComparedOutcome.FINE: ""}
@@ -15,9 +18,9 @@ STYLES = {ComparedOutcome.WORSE: "red", ComparedOutcome.UNKNOWN: "yellow", Compa
 WHOLE_PERCENT = 10
 ORDER = (ComparedOutcome.WORSE, ComparedOutcome.UNKNOWN, ComparedOutcome.FINE)
 ENDINGS = {
-    0: "no figure is worse by more than {margin:.0%}",
-    1: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
-    2: "unknown whether a figure is worse by more than {margin:.0%}",
+    ExitCode.GOOD: "no figure is worse by more than {margin:.0%}",
+    ExitCode.FINDING: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
+    ExitCode.UNKNOWN: "unknown whether a figure is worse by more than {margin:.0%}",
 }
 
 
@@ -40,7 +43,8 @@ def in_order(found: Comparison) -> list[FigureChange]:
 
 def _cells(change: FigureChange) -> tuple[str, ...]:
     told = change.outcome if change.judged else "not judged"
-    return told, change.of, change.engine, change.figure or verdicts(change), ratio(change), change.reason
+    what = change.figure or verdicts(change)
+    return told, change.of, change.engine, what, absolute(change), ratio(change), change.reason
 
 
 def _head(found: Comparison) -> list[str]:
@@ -66,7 +70,7 @@ def caveats(found: Comparison) -> Iterator[str]:
 
 
 def _ending(found: Comparison, margin: float) -> str:
-    return f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
+    return f"{ENDINGS[ExitCode(found.exit_code)].format(margin=margin)} (exit code {found.exit_code})"
 
 
 def _told(side: RunSet) -> str:
@@ -90,13 +94,16 @@ def _table(what: str, changes: list[FigureChange], found: Comparison) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column(what)
     table.add_column("figure" if what == "case" else "verdict", no_wrap=True)
+    if what == "case":
+        table.add_column("before → after", justify="right", no_wrap=True)
     table.add_column("change", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     several = len({change.engine for change in found.changes}) > 1
     for change in changes:
         name = f"{change.engine}: {change.of}" if several else change.of
         outcome = Text(change.outcome if change.judged else "", style=STYLES[change.outcome])
-        table.add_row(name, change.figure or verdicts(change), ratio(change), outcome)
+        values = [absolute(change)] if what == "case" else []
+        table.add_row(name, change.figure or verdicts(change), *values, ratio(change), outcome)
     return table
 
 
@@ -115,6 +122,15 @@ def ratio(change: FigureChange) -> str:
     return f"{mark}{_percent(found.estimate)} % [{_percent(found.low)} to {_percent(found.high)}]"
 
 
+def absolute(change: FigureChange) -> str:
+    """Return "54.1 → 28.2/s", the means of the rounds; an empty string if there are none."""
+    if change.means is None:
+        return ""
+    old, new = map(three_digits, change.means)
+    unit = unit_of(change.figure)
+    return f"{old} → {new}{unit.removeprefix('1') if unit.startswith('1/') else f' {unit}'}".rstrip()
+
+
 def _percent(ratio: float) -> str:
     change = 100 * (ratio - 1)
     return format(change, "+.1f" if abs(change) < WHOLE_PERCENT else "+.0f").replace("-", "−")
@@ -126,5 +142,5 @@ def reasons(found: Comparison) -> Iterator[str]:
         if change.judged and change.outcome is not ComparedOutcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of
             measured = ratio(change) if change.ratio else ""
-            told = ", ".join(filter(None, [measured, change.reason]))
+            told = ", ".join(filter(None, [absolute(change), measured, change.reason]))
             yield f"{change.outcome}: {figure}{f' on {change.engine}' if change.engine else ''}: {told}"

@@ -17,7 +17,9 @@ from replication_lab.report.rows import DrillRow, DrillsSummary
 def text(summary: DrillsSummary) -> str:
     """Return the warnings, a paragraph a drill, and the outcome."""
     first = [f"{line}\n" for line in wording.warnings(summary)]
-    return "\n".join([*first, *map(_shown, summary.drills), wording.overall(summary)])
+    is_zero = any(drill.figures.get("lost") == 0 for drill in summary.drills)
+    checked = [wording.CHECKED] if is_zero else []
+    return "\n".join([*first, *map(_shown, summary.drills), *checked, wording.overall(summary)])
 
 
 def _shown(drill: DrillRow) -> str:

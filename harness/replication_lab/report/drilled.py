@@ -7,7 +7,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.drilled import drilled, gaps
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.record.record import Record
-from replication_lab.report import templates
+from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
 
 NOT_VERIFIED = "not verified"
@@ -65,6 +65,8 @@ def _takes_over(drill: Drill) -> str:
         return f"a planned switchover makes {planned} accept writes"
     if step is None:
         return "the servers decide by themselves which node takes over"
+    if drill.manager:
+        return "the manager of the case lets a replica take over, or does not"
     if drill.initial_primary:
         return f"the cluster manager moves the service to {step.promotes}"
     return f"a failover promotes {step.promotes} {step.seconds:g} s after the fault began"
@@ -103,4 +105,6 @@ def notes(rows: list[DrilledRow]) -> list[str]:
     """Return the notes below the table: which drills were run, how a node took over, and what was not verified."""
     if not rows:
         return []
-    return templates.lines_of(templates.macros("drilled.j2").notes(rows, highest_share(rows[0].runs), missing_rows))
+    return templates.lines_of(
+        templates.macros("drilled.j2").notes(rows, highest_share(rows[0].runs), missing_rows, wording.CHECKED)
+    )

@@ -39,7 +39,7 @@ def in_order(claims: Sequence[ClaimJudgement]) -> list[ClaimJudgement]:
 
 
 def of_claims(claims: Sequence[ClaimJudgement]) -> Plot | None:
-    return plot([of_claim(row) for row in claims], "measured, as a multiple of the claim's bound; log scale")
+    return plot([of_claim(row) for row in claims], "measured ÷ bound; log scale")
 
 
 def of_claim(row: ClaimJudgement) -> Bar | None:
@@ -60,7 +60,7 @@ def bound(row: ClaimJudgement) -> str:
 
 
 def of_effects(effects: Sequence[EffectRow]) -> Plot | None:
-    return plot([_effect(row) for row in effects], "case / baseline; log scale, 1× means no difference")
+    return plot([_effect(row) for row in effects], "case ÷ baseline; log scale, 1× means no difference")
 
 
 def _effect(row: EffectRow) -> Bar | None:
@@ -76,7 +76,7 @@ def _ratio(told: str, tone: str, found: Interval) -> Bar | None:
 
 
 def of_changes(changes: Sequence[FigureChange]) -> Plot | None:
-    return plot([_change(each) for each in changes], "after / before; log scale, 1× means no change")
+    return plot([_change(each) for each in changes], "after ÷ before; log scale, 1× means no change")
 
 
 def _change(change: FigureChange) -> Bar | None:

@@ -51,10 +51,10 @@ def charts(samples: Sequence[ViewedSample], spans: Sequence[Span]) -> Iterator[C
 def _commits(axis: Axis, samples: Sequence[ViewedSample]) -> Chart:
     lines = [
         Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
-        Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
+        Line("ceiling: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
     ]
-    about = "The law is the upper bound: clients / measured round trip, or the requested rate if that is lower."
-    return axis.chart("commits", "Commits a second, and the law", "commits/s", lines, about=about, height=HIGH)
+    about = "The ceiling is the upper bound: clients / measured round trip, or the requested rate if that is lower."
+    return axis.chart("commits", "Commits a second, and their ceiling", "commits/s", lines, about=about, height=HIGH)
 
 
 def _states(axis: Axis, samples: Sequence[ViewedSample]) -> Chart:

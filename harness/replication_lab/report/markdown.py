@@ -6,6 +6,7 @@ from functools import cache
 
 from jinja2 import Environment
 
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.report import drilled, templates, wording
@@ -13,7 +14,7 @@ from replication_lab.report.rows import DrillRow, DrillsSummary, EffectRow, Summ
 
 NONE = "–"
 # Exit codes of drills, the worst first.
-OF_CODES = (1, 2, 0)
+OF_CODES = (ExitCode.FINDING, ExitCode.UNKNOWN, ExitCode.GOOD)
 # Characters that Markdown or HTML would read as markup in a cell.
 MARKUP = re.compile(r"([\\|`*<>]|~(?! )|(?<!\w)_|_(?!\w)|(?<=\])\()")
 

@@ -10,6 +10,7 @@ from replication_lab.model.drill.evidence import FaultEvidence, Return, ThroughE
 from replication_lab.model.drill.timeline import Phase
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.model.lab.companion import shown
 from replication_lab.model.record.measurement import SeenToxic
 from replication_lab.model.record.only import Only
 
@@ -87,7 +88,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`.
 
     `ledger` is the file of their statements beside the record, `phases` are what they saw before, during and after
-    each fault. `endpoint` is what they met behind the endpoint that they used.
+    each fault. `endpoint` is what they met behind the endpoint that they used. `manager` is the failover manager.
     """
 
     name: str
@@ -104,6 +105,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     ledger: str = ""
     phases: list[Phase] = []
     endpoint: ThroughEndpoint | None = None
+    manager: str = ""
 
     @classmethod
     def of(cls, result: Result) -> "DrillRow":
@@ -123,6 +125,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
             ledger=result.ledger,
             phases=result.phases,
             endpoint=evidence.endpoint if evidence else None,
+            manager=shown(result.drill.manager, result.drill.manager_settings),
         )
 
 
@@ -151,7 +154,7 @@ class ComparisonRow(Row, frozen=True, kw_only=True):
 
 
 class AnySummary(Row, frozen=True, kw_only=True, tag_field="kind"):
-    """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for exit code 0, 1, 2 or 3."""
+    """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, CRASHED or UNKNOWN for exit code 0, 1, 2 or 3."""
 
     schema: int = SCHEMA
     seed: int

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.core.event import RECORD
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.core.verdict import Verdict, exit_code, worst
 from replication_lab.model.drill.drill_result import Result
@@ -35,9 +36,13 @@ from replication_lab.report.rows import (
     Summary,
 )
 
-UNKNOWN, CRASHED = 2, 3
 DISPLAY_LEVEL = 0.95
-OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHED"}
+OUTCOMES = {
+    ExitCode.GOOD: "AS_EXPECTED",
+    ExitCode.FINDING: "CHANGED",
+    ExitCode.USAGE: "CRASHED",
+    ExitCode.UNKNOWN: "UNKNOWN",
+}
 
 
 def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
@@ -78,7 +83,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
 def _code(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> int:
     """Return the exit code of the verdicts; what a user asked for and an engine cannot have counts as unknown."""
     unanswered = (experiment.asked and experiment.not_judged(record)) or _not_compared(experiment, record, judgements)
-    return exit_code(judgements) or (UNKNOWN if unanswered else 0)
+    return exit_code(judgements) or (ExitCode.UNKNOWN if unanswered else ExitCode.GOOD)
 
 
 def _not_compared(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> bool:
@@ -106,12 +111,15 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
 
 def _of_any_run(record: Record, code: int) -> dict[str, Any]:
     """Return the fields of every summary. `code` is that of the verdicts; a run that broke off is not as expected."""
-    code = CRASHED if record.crashed is not None else code or (UNKNOWN if record.broke_off else 0)
+    if record.crashed is not None:
+        code = ExitCode.USAGE
+    elif record.broke_off:
+        code = code or ExitCode.UNKNOWN
     return {
         "seed": record.opening.seed,
         "started": record.opening.started,
         "engines": record.engines,
-        "verdict": OUTCOMES[code],
+        "verdict": OUTCOMES[ExitCode(code)],
         "exit_code": code,
         "ended": record.end.why if record.end else None,
         "interrupted": record.interrupted,

@@ -28,6 +28,9 @@ ANSWERED = {
     "CRASHED": "the run crashed",
 }
 
+# What "0 lost" in a drill says, and what it does not.
+CHECKED = "Checked: each acknowledged transaction, on every copy. Lost updates were not looked for."
+
 
 def number(value: float | None) -> str:
     """Format four significant digits, no exponent: 1067, 11.42, 0.9780."""
@@ -111,9 +114,7 @@ def remedy(summary: ExperimentSummary) -> str:
     """Return what makes the missing figures of a question known; an empty string if none is missing."""
     missing = [row for row in summary.claims if row.id in _of_answers(summary) and row.verdict is Verdict.UNKNOWN]
     rounds = max((row.rounds_needed or 0 for row in missing), default=0)
-    return (
-        f"for the missing figures: --rounds {rounds}, longer loads (--seconds), or a wider --margin" if rounds else ""
-    )
+    return f"for the missing figures: --runs {rounds}, longer loads (--duration), or a wider --margin" if rounds else ""
 
 
 def broke_off(summary: Summary) -> str:

@@ -1,7 +1,7 @@
 """The probe of an application: a command in one of its containers, or a URL, asked all through a drill."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,6 +28,10 @@ class Probe:
             self.lab.service(self.service).run("sh", "-c", self.text)
         else:
             web.fetch(self.text, ANSWER_SECONDS)
+
+    def _succeeds(self) -> bool:
+        self.once()
+        return True
 
     def check(self) -> None:
         """Refuse a probe that fails without any fault."""
@@ -56,24 +60,6 @@ class Probe:
     def _watch(self, found: list[Probed], began: float, stop: threading.Event) -> None:
         while not stop.is_set():
             at = clock.timer()
-            ok = _succeeds_within(self.once, ANSWER_SECONDS)
+            ok = bool(clock.soon(self._succeeds, ANSWER_SECONDS))
             found.append(Probed(round(at - began, 4), round(clock.timer() - at, 4), ok))
             clock.pause(PAUSE_SECONDS, unless=stop)
-
-
-def _succeeds_within(act: Callable[[], None], seconds: float) -> bool:
-    """Return whether a probe succeeds in this time; one that hangs is left behind."""
-    done: list[bool] = []
-
-    def attempt() -> None:
-        try:
-            act()
-        except LabError:
-            done.append(False)
-        else:
-            done.append(True)
-
-    asking = threading.Thread(target=attempt, daemon=True)
-    asking.start()
-    asking.join(seconds)
-    return bool(done) and done[0]

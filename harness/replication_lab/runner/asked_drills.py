@@ -80,7 +80,7 @@ def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
 
 
 def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
-    """Return the drill of a case, with the case's number of clients, its wait point and its endpoint."""
+    """Return the drill of a case, with the case's number of clients, its wait point, its endpoint and its manager."""
     topology = spec.topology
     drill = _named(question, topology)
     state, found = case.state, catalogue.topology(topology)
@@ -100,6 +100,12 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
     if both := {name for _, name in state.servers.variables} & {setting_of(each)[1] for each in drill.settings}:
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
+    if drill.engine:
+        raise LabError(
+            f"drill {drill.name} of {topology} starts with {drill.engine}, whatever a question varies",
+            "a drill that starts with any engine",
+            f"./lab drill {topology} --drill {drill.name}",
+        )
     if question.ledger and drill.hot_row:
         raise LabError(
             f"drill {drill.name} of {topology} has transactions of its own", "another drill", "leave out --ledger"
@@ -116,7 +122,12 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
     writer = drill.initial_primary or found.source.name
     clients = {**drill.clients, **({writer: state.clients} if writer in drill.clients else {})}
     drill = msgspec.structs.replace(drill, clients=clients, semisync=semisync)
-    return drill.at_endpoint(spec.endpoint.name, dict(spec.endpoint.settings)) if spec.endpoint else drill
+    if spec.endpoint:
+        drill = drill.at_endpoint(spec.endpoint.name, dict(spec.endpoint.settings))
+    if spec.manager:
+        nodes = [node.name for node in found.nodes]
+        drill = drill.under_manager(spec.manager.name, dict(spec.manager.settings), nodes)
+    return drill
 
 
 def _named(question: Question, topology: str) -> Drill:
@@ -128,7 +139,7 @@ def _named(question: Question, topology: str) -> Drill:
             f"drill {question.drill} of {topology} injects no fault: it only measures its own load, "
             "and a question has another load",
             f"a drill with a fault: {', '.join(sorted(known)) or 'there is none'}",
-            f"./lab drill {topology} --fault {question.drill}",
+            f"./lab drill {topology} --drill {question.drill}",
         )
     able = [each for each in catalogue.topologies() if question.drill in answers(each)]
     common = set.intersection(*(set(answers(each)) for each in question.topologies))
@@ -204,7 +215,8 @@ def _drilled(
     toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
     names = {link: toxic.name for link, toxic in toxics.items()}
     with drill_set.Labs(
-        replace(wanted, toxics=names, storage=dict(spec.storage or ()), endpoint=spec.endpoint), tell
+        replace(wanted, toxics=names, storage=dict(spec.storage or ()), endpoint=spec.endpoint, manager=spec.manager),
+        tell,
     ) as own:
         lab = own.lab()
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
-from replication_lab.model.core.errors import LabError, WouldLose
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Step
@@ -32,6 +32,8 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
+from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession
+from replication_lab.runner.takes_writes import TakesWrites
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
@@ -112,6 +114,8 @@ class DrillRun:
     _noise: NoiseMeter = field(init=False, repr=False)
     _whole_s: dict[str, float] = field(default_factory=dict)
     _behind: Behind | None = field(init=False, repr=False)
+    _writes: TakesWrites | None = field(init=False, repr=False)
+    _succession: Succession = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
@@ -122,6 +126,8 @@ class DrillRun:
             back_off=bool(what.endpoint),
         )
         self._behind = Behind(self.lab, what) if what.endpoint else None
+        self._writes = TakesWrites(self.lab) if what.endpoint or what.manager else None
+        self._succession = ByLab(self.nodes, what, self.tell, self._time)
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
@@ -138,6 +144,8 @@ class DrillRun:
         self._until_whole()
         if self.what.initial_primary:
             self.nodes.take_over(self.what.initial_primary)
+        if self._writes and self.what.manager:
+            self._succession = ByManager(self.lab, self.nodes, self.what, self.tell, self._time, self._writes)
         self.seen["before"] = self.nodes.looks()
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
@@ -188,12 +196,14 @@ class DrillRun:
     def _heard(self, witnesses: Witnesses) -> Iterator[None]:
         """Keep what the witnesses saw within the block, also if it fails."""
         try:
-            with self._behind.watched() if self._behind else nullcontext():
+            with self._writes.watched(self._began) if self._writes else nullcontext():
                 yield
         finally:
             self.seen["observations"] = witnesses.observations(self._began)
             if self._behind:
                 self.seen["endpoint"] = self._behind.met(self._began)
+            if self._writes:
+                self.seen["writable"] = self._writes.spans()
 
     def _note_noise(self) -> None:
         """Record the noise since the last reading, and tell it if there was any."""
@@ -265,10 +275,10 @@ class DrillRun:
             proofs = each.verify()
             held = self._time()
             self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
-            clock.pause(broke + step.seconds - self._time())
+            self._succession.wait(step, broke)
             proofs += each.verify()
             views, positions = self.nodes.looks(), self.nodes.positions()
-            replaced, refused = self._take_over(step)
+            change = self._succession.lead(step)
             self._note_noise()
         finally:
             healed = self._time()
@@ -276,20 +286,24 @@ class DrillRun:
         self.tell(f"  {healed:5.1f} s: undone")
         errant = {}
         try:
-            errant = {name: self._errant_rows(name, step.promotes) for name in replaced}
-            for name in replaced:
+            change = self._succession.settle(step, change)
+            errant = {name: self._errant_rows(name, change.to) for name in change.replaced}
+            for name in change.replaced:
                 self.nodes.take_back(name, discard_errant=True)
             self._until_back(healed)
             drill_settings.renew(self.nodes, self.what)
+            self._succession.resume()
         except LabError as error:
             # What was seen until now stays true. What the copies hold cannot be compared any more.
             signals.raise_interruption(error)
             self.seen["unrecovered"] = error.found
+        self._note_change(change)
         whole = self._time()
         if "unrecovered" not in self.seen:
             proofs += each.verify_recovered()
         times = (broke, held, healed, whole, self._time())
-        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, refused))
+        told = (change.refused, each.refusals, change.promoted, change.left)
+        self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, *told))
         unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
 
@@ -302,27 +316,11 @@ class DrillRun:
         own, kept = (self.ledger.copy(self.lab.node(each).server()) for each in (name, promoted))
         return ranges(set(own.ids) - set(kept.ids))
 
-    def _take_over(self, step: Step) -> tuple[list[str], str]:
-        """Let another node take over, and some clients write there.
-
-        Return the nodes to take back afterwards, and why it was refused, if it was and has to be.
-        """
-        if not step.failover:
-            return [], ""
-        began = self._time()
-        if step.is_refused:
-            try:
-                done = self.nodes.take_over(step.promotes)
-            except WouldLose as error:
-                self.tell(f"  {self._time():5.1f} s: failover to {step.promotes} refused: {error.found}")
-                return [], error.found
-        else:
-            done = self.nodes.take_over_after_loss(step.promotes)
-        self.seen["promoted_s"] = round(self._time() - began, 3)
-        self.seen.setdefault("taken_over", []).append(done)
-        self.tell(f"  {self._time():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
-        clock.pause(self.what.after)
-        return done.replaced, ""
+    def _note_change(self, change: StepChange) -> None:
+        if change.promoted_s is not None:
+            self.seen["promoted_s"] = change.promoted_s
+        if change.done is not None:
+            self.seen.setdefault("taken_over", []).append(change.done)
 
     # -- what the nodes say ----------------------------------------------------------------------------------------
 

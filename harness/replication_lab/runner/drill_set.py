@@ -12,7 +12,8 @@ from replication_lab import faults, replication
 from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.lab.endpoints import endpoint_of
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.lab.managers import manager_of, refuse_no_address
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
@@ -22,11 +23,11 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
 from replication_lab.replication import fitting_servers
+from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.witnesses.witness import OBLIGATIONS
@@ -47,12 +48,8 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 def known() -> dict[str, list[Drill]]:
     """Return all drills, by topology."""
-    found = {name: catalogue.drills(name) for name in catalogue.topologies()}
-    return {
-        name: [_read(catalogue.drill_file(name, each), name) for each in drills]
-        for name, drills in found.items()
-        if drills
-    }
+    found = {topology: catalogue.drills(topology) for topology in catalogue.topologies()}
+    return {topology: [load(topology, name) for name in names] for topology, names in found.items() if names}
 
 
 def load(topology: str, name: str) -> Drill:
@@ -62,8 +59,7 @@ def load(topology: str, name: str) -> Drill:
     if not names:
         able = [each for each in catalogue.topologies() if catalogue.drills(each)]
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
-    if name not in names:
-        raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
+    refuse_unknown(f"drill of {topology}", name, names, "./lab drill")
     return _read(catalogue.drill_file(topology, name), topology)
 
 
@@ -115,11 +111,14 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
     _refuse_unable(found, topology, where)
     # Clients across a link test that link.
     in_front = found.endpoint or ("" if found.through else topology.endpoint)
-    return _at_endpoint(found, in_front, {}) if in_front else found
+    found = _at_endpoint(found, in_front, {}) if in_front else found
+    return _under_manager(found, found.manager, {}) if found.manager else found
 
 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
+    for engine in asked.engines:
+        fitting_servers.check(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
@@ -139,18 +138,15 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
             "./lab drill",
         )
     for each in asked.options:
-        if each not in kind.options:
-            raise unknown_name(f"kind of options in {where}", each, kind.options, "./lab drill")
+        refuse_unknown(f"kind of options in {where}", each, kind.options, "./lab drill")
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
-    """Return the drill of that name, or all drills of a topology, with this duration if it is given."""
+    """Return the drill of that name, or all of a topology that start with any engine, with this duration if given."""
     refuse_no_time(seconds)
     catalogue.topology(topology)
-    return [
-        load(topology, name).with_duration(seconds)
-        for name in ([fault] if fault else catalogue.drills(topology) or [""])
-    ]
+    found = [load(topology, name) for name in ([fault] if fault else catalogue.drills(topology) or [""])]
+    return [each.with_duration(seconds) for each in found if fault or not each.engine]
 
 
 def at_endpoint(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
@@ -162,6 +158,28 @@ def _at_endpoint(what: Drill, name: str, settings: Mapping[str, str | int]) -> D
     """Return the drill at an endpoint with all of its settings; LabError for one that there is not."""
     asked = endpoint_of(catalogue.topology(what.topology), name, {**what.endpoint_settings, **settings})
     return what.at_endpoint(asked.name, dict(asked.settings)) if asked else what
+
+
+def under_manager(drills: Sequence[Drill], name: str, settings: Mapping[str, str]) -> list[Drill]:
+    """Return the drills under a failover manager; they are unchanged if neither they nor the option name one."""
+    return [_under_manager(each, name or each.manager, settings) if name or settings else each for each in drills]
+
+
+def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) -> Drill:
+    """Return the drill under a manager with all of its settings; LabError for one that does not exist or fit."""
+    topology = catalogue.topology(what.topology)
+    # Of another manager than the one in the drill's file, the settings there are no settings.
+    own = what.manager_settings if name in ("", what.manager) else {}
+    asked = manager_of(topology, "", name or what.manager, {**own, **settings})
+    if asked is None:
+        return what
+    if planned := [spec for spec in what.fault_specs if spec.fault == SWITCHOVER]:
+        raise LabError(
+            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {name}",
+            "a drill in which only the manager changes roles",
+            "./lab drill",
+        )
+    return what.under_manager(asked.name, dict(asked.settings), [node.name for node in topology.nodes])
 
 
 def refuse_no_time(seconds: float | None) -> None:
@@ -176,16 +194,20 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
     fitting_servers.check(found, engine, f"drill {topology}")
+    for each in drills:
+        manager = manager_of(found, engine, each.manager, each.manager_settings)
+        refuse_no_address(endpoint_of(found, each.endpoint, each.endpoint_settings), manager)
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
     if movers and (others := servers.others_images(found, engine)):
         raise LabError(
             f"{', '.join(movers)} shifts a server's clock, which {', '.join(others)} does not support: "
             "only images with the lab's own entrypoint do",
             "an engine that is built here, or another drill",
-            f"./lab drill {topology} --fault NAME",
+            f"./lab drill {topology} --drill NAME",
         )
     docker_engine.ensure()
-    servers.make_ready(found, engine)
+    for text in dict.fromkeys([engine, *(text for each in drills for text in each.engines)]):
+        servers.make_ready(found, text)
     packet_ability.refuse_unable(toxics(drills), [found])
 
 
@@ -238,17 +260,20 @@ def opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> D
     )
 
 
-def lab_request(
-    topology: str, engine: str, drills: Iterable[Drill], sites: Mapping[str, Site] | None = None
-) -> LabRequest:
-    """Return the request of a lab on which these drills can be done, its nodes on these sites if there are any."""
+def lab_request(topology: str, engine: str, drills: Sequence[Drill]) -> LabRequest:
+    """Return the request of a lab on which these drills can be done, with the engine that they name themselves."""
+    engines = {each.engine for each in drills} or {""}
+    if len(engines) > 1:
+        raise LabError(
+            f"{', '.join(each.name for each in drills)} start with different engines", "one of them", "./lab drill"
+        )
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    found, name = catalogue.topology(topology), f"drill-{topology}"
-    return LabRequest(found, engine, name, keep=False, clocks_move=clocks_move, sites=dict(sites or {}))
+    wanted = (catalogue.topology(topology), engines.pop() or engine)
+    return LabRequest(*wanted, f"drill-{topology}", keep=False, clocks_move=clocks_move)
 
 
 class Labs:
-    """The lab of a run. It is renewed after a drill that left it unusable, and before one with another endpoint.
+    """The lab of a run, renewed after a drill that left it unusable, and before one with another endpoint or manager.
 
     The last one is removed at the block's end.
 
@@ -288,15 +313,17 @@ class Labs:
 
         It is recorded first: an engine that is gone cannot remove the lab either.
         """
-        in_front = endpoint_of(self._asked.topology, asked.drill.endpoint, asked.drill.endpoint_settings)
-        if in_front != self._asked.endpoint:
+        drill, topology = asked.drill, self._asked.topology
+        in_front = endpoint_of(topology, drill.endpoint, drill.endpoint_settings)
+        manager = manager_of(topology, self._asked.engine, drill.manager, drill.manager_settings)
+        if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
             self.renew()
-            self._asked = replace(self._asked, endpoint=in_front)
+            self._asked = replace(self._asked, endpoint=in_front, manager=manager)
         evidence = run_drill(self.lab(), asked, ledger, self._tell)
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_roles:
+        elif evidence.doubts or evidence.failed_proofs or evidence.unrecovered or asked.drill.changes_lab:
             self.renew()
         return evidence
 

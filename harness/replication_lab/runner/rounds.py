@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab import replication
-from replication_lab.lab import memory, option_check
+from replication_lab.lab import managers, memory, option_check
 from replication_lab.lab import up as labs
 from replication_lab.model.core.event import KEPT, NOISY, End
 from replication_lab.model.core.noise import STOP
@@ -104,10 +104,18 @@ class World:
             labs.launcher_of(found),
         )
         asked = LabRequest(
-            found, spec.engine, name, storage=storage, load=True, launcher=launcher, endpoint=spec.endpoint
+            found,
+            spec.engine,
+            name,
+            storage=storage,
+            load=True,
+            launcher=launcher,
+            endpoint=spec.endpoint,
+            manager=spec.manager,
         )
         lab = project.start(asked)
         try:
+            managers.begin_quietly(lab)
             yield lab
         finally:
             if lab.name not in self._left_up:
@@ -169,7 +177,7 @@ def _placed(spec: LabSpec) -> dict[str, Storage]:
 
 def _images(spec: LabSpec) -> list[str]:
     topology = catalogue.topology(spec.topology)
-    return labs.image_names(spec.engine, load=True, topology=topology, storage=_storage(spec), endpoint=spec.endpoint)
+    return labs.image_names(spec.engine, True, topology, _storage(spec), spec.endpoint, spec.manager)
 
 
 @dataclass

@@ -213,7 +213,7 @@ class EngineSession:
         return replace(
             blank,
             figures=figures,
-            samples=dict(outcome.samples),
+            samples=dict(outcome.samples) if getattr(workload, "keeps_samples", True) else {},
             faults=faults,
             proofs=proofs,
             doubts=self.run.world.doubts(workload),

@@ -9,15 +9,13 @@ import msgspec
 
 from replication_lab import faults
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.soak import SoakData, drawn, is_round
 from replication_lab.model.lab.topology import Topology
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, clock, given_texts, own
 from replication_lab.world.journal import Journal
-
-# The exit status of a run in which a verdict is not the expected one.
-FAILED = 1
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +73,6 @@ def until_failure(journal: Journal, seconds: float) -> Callable[[], bool]:
         if not done:
             return True
         last = drill_set.result(journal.folder, journal.record, done[-1].drill)
-        return clock.timer() < ends and last.exit_code != FAILED
+        return clock.timer() < ends and last.exit_code != ExitCode.FINDING
 
     return goes_on

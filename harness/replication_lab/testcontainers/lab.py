@@ -18,7 +18,8 @@ from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.testcontainers.target import BRIDGE, Target
 from replication_lab.world import catalogue, clock, owners
 from replication_lab.world.docker import engine, images, labels
-from replication_lab.world.docker.attached import AttachedNode, server_at
+from replication_lab.world.docker.attached import AttachedNode
+from replication_lab.world.docker.attached_servers import server_at
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.accounts import Account

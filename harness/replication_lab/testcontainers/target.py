@@ -8,7 +8,7 @@ from testcontainers.core.container import DockerContainer
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import engine
-from replication_lab.world.docker.attached import said_in
+from replication_lab.world.docker.attached_servers import said_in
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.mysql.accounts import Account, from_environment, version_for
 

@@ -230,12 +230,9 @@ def _fast_until_closed(array: Array) -> ExitStack:
 
 def _wait_until_received(server: Server, source: Server) -> None:
     end = BinaryLog(source).end()
-
-    def has_received() -> bool:
-        progress = Replica(server).progress()
-        return progress is not None and progress.received >= end
-
-    clock.wait_until(has_received, f"{server.name} to have received the whole log", LONGEST)
+    clock.wait_until(
+        lambda: Replica(server).has_received(end), f"{server.name} to have received the whole log", LONGEST
+    )
 
 
 def write_back(chosen: list[Array]) -> None:

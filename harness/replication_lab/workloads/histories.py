@@ -70,6 +70,8 @@ class Histories:
     rows: int = 6
     nodes: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
+    # Its claims are about counts and commits/s.
+    keeps_samples: bool = False
 
     def prepare(self, lab: Lab) -> None:
         lab.node(lab.topology.source.name).server().execute(

@@ -91,7 +91,7 @@ class Inserts:
 
     Where both are given, the load ends with the first of them. The clients write to `nodes` in turn (the source if none
     is named). A client pauses `think_ms` after each insert; the pause is excluded from latencies and included in the
-    throughput.
+    throughput. Without `keeps_samples` a record has the quantiles of the latencies only.
     """
 
     clients: int = 1
@@ -99,6 +99,7 @@ class Inserts:
     seconds: int = 0
     think_ms: float = 0
     nodes: tuple[str, ...] = ()
+    keeps_samples: bool = True
 
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""

@@ -1,13 +1,11 @@
 """A load by a command of the user's, in a container of the user's image beside those of the lab."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.proof import Proof
 from replication_lab.model.question.command_load import even, lasted, lines_of, moments_of, seconds_of
 from replication_lab.model.question.rate import kept
-from replication_lab.workloads.timed_script import Timed
+from replication_lab.workloads.timed_script import Timed, rates
 from replication_lab.world.docker.lab import Lab
 
 SERVICE = "load-command"
@@ -15,21 +13,6 @@ PORT = 3306
 # Seconds; a command that runs for this much longer than its load is stuck.
 MORE_SECONDS = 60
 TRY_SECONDS, TRY_RATE = 1, 20
-
-
-@dataclass(frozen=True)
-class Commanded(Timed):
-    """The load as the command reported it; with a rate `fastest_commit_ms` is None, because latencies include waiting.
-
-    Failed transactions count only in `lost`.
-    """
-
-    rates: Mapping[str, float] = field(default_factory=dict)
-    proofs: Sequence[Proof] = ()
-
-    @property
-    def figures(self) -> Mapping[str, float | None]:
-        return {**super().figures, **self.rates}
 
 
 @dataclass(frozen=True)
@@ -57,20 +40,22 @@ class OwnCommand:
                 "leave out --rate, or read docs/asking.md, section A command of your own",
             )
 
-    def run(self, lab: Lab, seed: int) -> Commanded:
+    def run(self, lab: Lab, seed: int) -> Timed:
         """Run the command; LabError when it fails or prints an invalid line."""
         lines = lines_of(self._printed(lab, seed))
         good = [line for line in lines if line.ok]
         commits = [line.duration / 1000 for line in good if line.writes]
         achieved = len(lines) / self.seconds
-        return Commanded(
+        return Timed(
             commits=len(commits),
             throughput=len(good) / (self.seconds if self.rate else seconds_of(lines)),
             latencies_ms=[line.duration / 1000 for line in good],
+            # Failed transactions count only here.
             lost=len(lines) - len(good),
             moments=moments_of(lines),
+            # With a rate, latencies include waiting.
             fastest_commit_ms=None if self.rate else min(commits, default=None),
-            rates={"rate_asked": self.rate, "rate_achieved": round(achieved, 3)} if self.rate else {},
+            rates=rates(self.rate, achieved) if self.rate else {},
             proofs=[kept(self.rate, achieved), even(lines, self.rate, self.clients)]
             if self.rate
             else [lasted(lines, self.seconds)],

@@ -1,4 +1,4 @@
-"""Inserts of one client, with the CPU time that the source took for each, until the replicas have received all."""
+"""Inserts, with the CPU time that the source took for each, until the replicas have received all."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,19 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
-from replication_lab.world.mysql.server import Server
 
 SECONDS = 60
 
 
 @dataclass(frozen=True)
 class InsertsWithCpu:
-    """`rows` inserts, `think_ms` after one another; the first `replicas` of the topology receive them."""
+    """`rows` inserts by `clients`, `think_ms` after one another; the first `replicas` of the topology receive them."""
 
     rows: int
-    think_ms: float
-    replicas: int
+    think_ms: float = 0
+    replicas: int = 0
+    clients: int = 1
+    keeps_samples: bool = True
 
     def prepare(self, lab: Lab) -> None:
         Inserts().prepare(lab)
@@ -27,17 +28,12 @@ class InsertsWithCpu:
     def run(self, lab: Lab, seed: int) -> PlainOutcome:
         """Run the client; `source_cpu_ms` is the CPU time of the source's container for each insert."""
         source = lab.topology.source.name
-        nodes = [lab.node(node.name).server() for node in lab.topology.replicas[: self.replicas]]
+        nodes = [Replica(lab.node(node.name).server()) for node in lab.topology.replicas[: self.replicas]]
         before = lab.all_containers.cpu_seconds()[source]
-        found = Inserts(rows=self.rows, think_ms=self.think_ms).run(lab, seed)
+        found = Inserts(self.clients, self.rows, think_ms=self.think_ms).run(lab, seed)
         end = BinaryLog(lab.node(source).server()).end()
         # The source works for a replica until that has received all, which may be later than the client's last answer.
-        wait_until(lambda: all(_has_received(node, end) for node in nodes), "the replicas to receive all", SECONDS)
+        wait_until(lambda: all(node.has_received(end) for node in nodes), "the replicas to receive all", SECONDS)
         used = lab.all_containers.cpu_seconds()[source] - before
         figures = {name: value for name, value in found.figures.items() if value is not None}
         return PlainOutcome(found.commits, {**figures, "source_cpu_ms": 1000 * used / found.commits}, found.samples)
-
-
-def _has_received(replica: Server, end: tuple[str, int]) -> bool:
-    found = Replica(replica).progress()
-    return found is not None and found.received >= end

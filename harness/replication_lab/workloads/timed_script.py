@@ -1,8 +1,8 @@
 """A script of sysbench's, whose every event is timed: one of its own, the user's, or transactions in SQL."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.model.core.given_file import GivenFile
@@ -21,29 +21,23 @@ WROTE = re.compile(r"^wrote (\d+) (\d+)$", re.MULTILINE)
 class Timed(Inserted):
     """Throughput and latencies of all transactions; `commits` are those known to change something.
 
-    Only these wait for other nodes, and `fastest_commit_ms` is the fastest of them; None if there is none.
+    Only these wait for other nodes, and `fastest_commit_ms` is the fastest of them; None if there is none. With a rate,
+    a latency begins when a transaction should have begun. `rates` are the one that was asked for and the one that was
+    achieved, and `proofs` show that the load was the one that was asked for.
     """
 
     fastest_commit_ms: float | None = None
-
-
-@dataclass(frozen=True)
-class Paced(Timed):
-    """The same of a load with a rate, which began `achieved` transactions a second.
-
-    A latency begins when a transaction should have begun, `fastest_commit_ms` when it did.
-    """
-
-    rate: float = 0
-    achieved: float = 0
+    rates: Mapping[str, float] = field(default_factory=dict)
+    proofs: Sequence[Proof] = ()
 
     @property
     def figures(self) -> Mapping[str, float | None]:
-        return {**super().figures, "rate_asked": self.rate, "rate_achieved": round(self.achieved, 3)}
+        return {**super().figures, **self.rates}
 
-    @property
-    def proofs(self) -> list[Proof]:
-        return [kept(self.rate, self.achieved)]
+
+def rates(asked: float, achieved: float) -> dict[str, float]:
+    """Return the figures of a load with a rate: the transactions a second asked for, and those begun."""
+    return {"rate_asked": asked, "rate_achieved": round(achieved, 3)}
 
 
 @dataclass(frozen=True)
@@ -83,21 +77,17 @@ class TimedScript:
         printed = lab.service("load").run(*self._command(lab, self.clients), *how, "run")
         every = parse(printed)
         wrote = [(int(number), int(fastest) / 1000) for number, fastest in WROTE.findall(printed)]
-        fastest = min((fastest for _, fastest in wrote), default=None)
-        commits = sum(number for number, _ in wrote)
-        if not self.rate:
-            return Timed(
-                *(commits, every.throughput, every.latencies_ms, every.lost),
-                fastest_commit_ms=fastest,
-                moments=every.moments,
-            )
-        achieved = len(every.latencies_ms) / self.seconds
-        return Paced(
-            *(commits, achieved, every.latencies_ms, every.lost),
-            fastest_commit_ms=fastest,
+        achieved = len(every.latencies_ms) / self.seconds if self.rate else every.throughput
+        return Timed(
+            commits=sum(number for number, _ in wrote),
+            throughput=achieved,
+            latencies_ms=every.latencies_ms,
+            lost=every.lost,
             moments=every.moments,
-            rate=self.rate,
-            achieved=achieved,
+            # With a rate too, this one begins when the transaction did.
+            fastest_commit_ms=min((fastest for _, fastest in wrote), default=None),
+            rates=rates(self.rate, achieved) if self.rate else {},
+            proofs=[kept(self.rate, achieved)] if self.rate else [],
         )
 
     @property

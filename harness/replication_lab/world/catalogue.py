@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.experiment.published import Source
 from replication_lab.model.lab import size
 from replication_lab.model.lab.condition import FORMS, is_written, parse_condition
 from replication_lab.model.lab.disk import Disk, parse_disks
 from replication_lab.model.lab.endpoint import EndpointKind
+from replication_lab.model.lab.manager import ManagerKind
 from replication_lab.model.lab.storage import AUTO, Backend
 from replication_lab.model.lab.topology import Topology, parse_topology
 from replication_lab.model.lab.toxic import Toxic, parse_toxic
@@ -24,6 +25,7 @@ ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
 ENDPOINTS = COMPOSE / "endpoints"
+MANAGERS = COMPOSE / "managers"
 TOXICS = ROOT / "toxics"
 IMAGES = ROOT / "images"
 # The include that chooses the engine of a topology: engines/${ENGINE:-mariadb}.yaml.
@@ -207,8 +209,7 @@ def disks() -> dict[str, Disk]:
 
 
 def disk(name: str) -> Disk:
-    if name not in disks():
-        raise unknown_name("disk", name, disks(), "./lab list disks")
+    refuse_unknown("disk", name, disks(), "./lab list disks")
     return disks()[name]
 
 
@@ -232,9 +233,19 @@ def endpoints() -> list[str]:
 
 @cache
 def endpoint(name: str) -> EndpointKind:
-    if name not in endpoints():
-        raise unknown_name("endpoint", name, endpoints(), "./lab up --help")
+    refuse_unknown("endpoint", name, endpoints(), "./lab up --help")
     return msgspec.yaml.decode((ENDPOINTS / f"{name}.yaml").read_bytes(), type=EndpointKind)
+
+
+def managers() -> list[str]:
+    return _names(MANAGERS, ".yaml")
+
+
+@cache
+def manager(name: str) -> ManagerKind:
+    if name not in managers():
+        raise unknown_name("manager", name, managers(), "./lab up --help")
+    return msgspec.yaml.decode((MANAGERS / f"{name}.yaml").read_bytes(), type=ManagerKind)
 
 
 # Kinds of replication that every server has, so that no row of engines.yaml lists them.
@@ -294,8 +305,7 @@ def tested() -> dict[str, list[Tested]]:
 
 def engine(name: str) -> Engine:
     """Return the engine of that name; LabError if there is none."""
-    if name not in engines():
-        raise unknown_name("engine", name, engines(), "./lab list engines")
+    refuse_unknown("engine", name, engines(), "./lab list engines")
     return engines()[name]
 
 

@@ -52,6 +52,23 @@ def wait_until(
     return found
 
 
+def soon(ask: Callable[[], Found], seconds: float) -> Found | None:
+    """Return the answer of `ask`; None after a LabError, or if there is none in time: a frozen node never answers.
+
+    An `ask` that hangs is left behind.
+    """
+    said: list[Found] = []
+
+    def listen() -> None:
+        with suppress(LabError):
+            said.append(ask())
+
+    asking = threading.Thread(target=listen, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return said[0] if said else None
+
+
 def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, every: float, hint: str = "") -> Found:
     """Return the first truthy answer of `look`, however long it takes, as long as its state changes.
 

@@ -52,7 +52,8 @@ def _with_others(path: Path, most: int) -> GivenFile:
     # os.path's answer for a name that is too long is no error.
     if os.path.isdir(path) and (parts := [part for part in path.iterdir() if MYDUMPED.match(part.name)]):
         _refuse_unread(path, parts)
-        return _of_mydumper(path.name, [_text(part, LARGEST + 1) for part in parts])
+        # A record's statements have a default database, and use no other.
+        return _of_mydumper(path.name, [_text(part, LARGEST + 1) for part in parts], moves=most >= 0)
     file = _text(path, most)
     others: dict[str, GivenFile] = {}
     todo = [file]
@@ -77,14 +78,19 @@ def _refuse_unread(folder: Path, read: Iterable[Path]) -> None:
         )
 
 
-def _of_mydumper(name: str, parts: Iterable[GivenFile]) -> GivenFile:
-    """Return a script that reads the files of a folder that mydumper wrote, in the order in which they are needed."""
+def _of_mydumper(name: str, parts: Iterable[GivenFile], *, moves: bool) -> GivenFile:
+    """Return a script that reads the files of a folder that mydumper wrote, in the order in which they are needed.
+
+    With `moves` the tables of an only database come into the default database.
+    """
     files = sorted(parts, key=lambda file: (_rank(file), file.name))
+    databases = {file.name: found[1] for file in files if (found := MYDUMPED.match(file.name))}
+    if moves and len({*databases.values()}) == 1:
+        files, databases = [file for file in files if _rank(file)], {}
     lines, database = list[str](), ""
     for file in files:
-        found = MYDUMPED.match(file.name)
-        if found and _rank(file) and found[1] != database:
-            database = found[1]
+        if _rank(file) and databases.get(file.name, database) != database:
+            database = databases[file.name]
             lines += [f"CREATE DATABASE IF NOT EXISTS `{database}`;", f"USE `{database}`;"]
         lines.append(f"source {file.name}")
     return GivenFile(f"{name}.sql", "\n".join(lines), tuple(files))

@@ -1,7 +1,7 @@
 """What the lab installs or changes on this host: asked for first, recorded, and undone.
 
 LAB_INSTALL decides beforehand: `yes` asks nothing, `no` changes nothing. Without it a terminal is asked, and a command
-without a terminal goes on.
+without a terminal changes nothing.
 """
 
 import os
@@ -49,7 +49,9 @@ def allow(change: HostChange) -> None:
         raise LabError(f"{VARIABLE}={decided}", f"{VARIABLE}=yes, {VARIABLE}=no, or unset", f"unset {VARIABLE}")
     if decided == "no":
         raise _refused(change, f"missing: {change.why}")
-    if decided == "yes" or not _is_terminal():
+    if not decided and not _is_terminal():
+        raise _refused(change, f"missing: {change.why}; there is no terminal to confirm its installation")
+    if decided == "yes":
         if change.packages:
             listed = "".join(f"\n  {line}" for line in change.lines())
             print(f"installing {change.why}:{listed}", file=sys.stderr, flush=True)
@@ -85,7 +87,7 @@ def _is_terminal() -> bool:
 def _refused(change: HostChange, found: str) -> LabError:
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in change.commands)
     return LabError(
-        found, f"these steps done by hand, or {VARIABLE} unset to let the lab do it", f"by hand:\n  {by_hand}"
+        found, f"these steps done by hand, or {VARIABLE}=yes to let the lab do it", f"by hand:\n  {by_hand}"
     )
 
 

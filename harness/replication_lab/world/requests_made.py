@@ -19,6 +19,8 @@ REMEMBERED = 10_000
 LATE_SECONDS = 2.0
 # A command in a container; `what` is its text.
 COMMAND = "command"
+# A container is made again, from another image; `what` is its service.
+EXCHANGE = "exchange"
 # The commands that change what is replicated, or where packets go; and other requests that change neither.
 CHANGES = re.compile(
     r"spindle (?!stats|settings)|guest resource (?!status|states|settings)|guest cluster (standby|online)|guest crm_|"

@@ -20,7 +20,7 @@ export class Charts {
       plugins: [law(preview)], floor: () => preview.shown?.per_s ?? 0,
       series: [
         { label: "measured", read: (sample) => sample.commits_per_s, line: 1, width: 2.5 },
-        { label: "law", read: (sample) => sample.law_per_s, line: 2, width: 2 },
+        { label: "ceiling", read: (sample) => sample.law_per_s, line: 2, width: 2 },
       ],
     });
     of({
@@ -85,7 +85,7 @@ function law(preview) {
     ctx.stroke();
     ctx.font = `600 ${13 * scale}px system-ui, sans-serif`;
     ctx.textAlign = "right";
-    const text = `law at ${milliseconds(preview.shown.ms)}: ${rate(preview.shown.per_s)}`;
+    const text = `ceiling at ${milliseconds(preview.shown.ms)}: ${rate(preview.shown.per_s)}`;
     const above = y - bbox.top > 24 * scale;
     ctx.fillText(text, bbox.left + bbox.width - 6 * scale, y + (above ? -8 : 16) * scale);
     ctx.restore();

@@ -22,16 +22,18 @@ class Tile {
 export class Tiles {
   constructor(parent) {
     this.commits = new Tile("Commits");
-    this.law = new Tile("Law");
+    this.law = new Tile("Ceiling");
     this.slowest = new Tile("p99 latency");
-    this.lost = new Tile("Lost so far");
+    this.lost = new Tile("Acknowledged rows lost");
     parent.append(...[this.commits, this.law, this.slowest, this.lost].map(({ element }) => element));
   }
 
   update({ sample, load, ledger }) {
     this.commits.update(rate(sample.commits_per_s), sample.errors_per_s > 0 ? `${rate(sample.errors_per_s)} errors` : "no errors", sample.errors_per_s > 0 ? "bad" : "");
-    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "no law applies now" : limit(sample, load));
-    this.slowest.update(milliseconds(sample.latency?.p99_ms ?? null), `of ${count(sample.latency?.n ?? 0)} commits`);
+    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "no ceiling applies now" : limit(sample, load));
+    const n = sample.latency?.n ?? 0;
+    // Of fewer commits the 99th percentile is no more than the slowest one.
+    this.slowest.update(milliseconds(sample.latency?.p99_ms ?? null), n < 100 ? `the slowest of ${count(n)} commits` : `of ${count(n)} commits`);
     this.lost.update(count(ledger.lost), checked(ledger), levelOf(ledger));
   }
 }

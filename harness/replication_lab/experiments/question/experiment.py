@@ -17,6 +17,7 @@ from replication_lab.experiments.question.topologies import (
 )
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
 from replication_lab.lab.endpoints import crossing, endpoint_of
+from replication_lab.lab.managers import manager_of
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
@@ -27,7 +28,9 @@ from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
-from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint, settings_apart
+from replication_lab.model.lab.companion import settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint
+from replication_lab.model.lab.manager import MANAGER, AskedManager
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.case_state import CaseState
 from replication_lab.model.question.question import NAME, Question
@@ -96,16 +99,25 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     state, toxic = state_of(every, topology, question.cnf), round_trip_of(every)
     toxics = {link.name: toxic for link in topology.links if toxic}
     engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
-    lab = LabSpec(
-        topology.name, engine, storage_of(every, question.vary, topology), endpoint=_endpoint(every, topology)
-    )
+    endpoint, manager = _endpoint(every, topology), _manager(every, question, topology, engine)
+    lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology), endpoint=endpoint, manager=manager)
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
 
 
 def _endpoint(values: Values, topology: Topology) -> AskedEndpoint | None:
     if (name := values.get(ENDPOINT, "")) == NONE:
         return None
-    return endpoint_of(topology, name, settings_apart(values)[1])
+    return endpoint_of(topology, name, settings_apart(values, ENDPOINT)[1])
+
+
+def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedManager | None:
+    """Return the manager of a case; where managers vary, each gets the settings that it has."""
+    settings, name = settings_apart(values, MANAGER)[1], values.get(MANAGER, "")
+    known = [catalogue.manager(each).settings for each in question.vary.get(MANAGER, ())]
+    if name and known:
+        others = {key for each in known for key in each} - catalogue.manager(name).settings.keys()
+        settings = {key: value for key, value in settings.items() if key not in others}
+    return manager_of(topology, engine, name, settings)
 
 
 def state_of(values: Values, topology: Topology, cnf: Sequence[GivenFile] = ()) -> CaseState:

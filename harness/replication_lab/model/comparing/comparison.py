@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 
 from replication_lab.model.comparing.digest import CaseDigest, Digest, EngineDigest
 from replication_lab.model.comparing.run_ratio import MOST_RUNS, RUN_EFFECT, Runs, ratio_of_runs
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.statistics import Interval, NoInterval, about, interval_between
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
@@ -34,9 +35,9 @@ class FigureChange:
     """How a figure of a case, or the ratio of a claim, changed: `ratio` is after divided by before.
 
     `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
-    `needed` is about the number of rounds in each run that would decide a claim's ratio, `needed_runs` that of runs on
-    each side that would decide a figure. `before` and `after` are a claim's verdicts, None if it has none. A ratio
-    between the two of `allowed` is not worse.
+    `needed` is about how many rounds in each run would decide a claim's ratio, `needed_runs` how many runs on each side
+    a figure. `means` are those of all rounds, not corrected for the speed of the CPUs. `before` and `after` are a
+    claim's verdicts, None if it has none. A ratio between the two of `allowed` is not worse.
     """
 
     engine: str
@@ -51,6 +52,7 @@ class FigureChange:
     before: Verdict | None = None
     after: Verdict | None = None
     allowed: tuple[float, float] = (0, math.inf)
+    means: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,12 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run shows nothing; else 0."""
+        """Return FINDING if a judged figure is worse; UNKNOWN if one is, none is judged, or a run shows nothing."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if ComparedOutcome.WORSE in outcomes:
-            return 1
-        return 2 if not outcomes or ComparedOutcome.UNKNOWN in outcomes or self.stopped or self.is_one_run else 0
+            return ExitCode.FINDING
+        is_open = not outcomes or ComparedOutcome.UNKNOWN in outcomes or self.stopped or self.is_one_run
+        return ExitCode.UNKNOWN if is_open else ExitCode.GOOD
 
     @property
     def is_one_run(self) -> bool:
@@ -277,6 +280,9 @@ def _of_figure(
     alike in both runs, the change is judged as it is, and is unknown where the speed may explain or hide it.
     """
     values = [[case.figures[blank.figure] for case in side] for side in (before, after)]
+    if all(run for side in values for run in side):
+        old, new = (fmean(value for run in side for value in run) for side in values)
+        blank = replace(blank, means=(old, new))
     loops = [[case.loop_us for case in side] for side in (before, after)]
     if [[len(run) for run in side] for side in values] != [[len(run) for run in side] for side in loops]:
         return _judged_runs(blank, values, None, allowed)

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 # Of two names that share a few letters only ("nothing", "chain": 0.5), one is not what was meant by the other.
 NEAR = 0.6
@@ -57,6 +57,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = ""
     names = sorted(known)
     expected = "; or ".join(filter(None, (f"one of {', '.join(names) or '(none)'}", other)))
     return LabError(f"unknown {kind} {name!r}{did_you_mean(name, names)}", expected, next_step)
+
+
+def refuse_unknown(kind: str, name: str, known: Collection[str], next_step: str = "", other: str = "") -> None:
+    """Raise the error of `unknown_name` for a name that is not among the known ones."""
+    if name not in known:
+        raise unknown_name(kind, name, known, next_step, other)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from replication_lab.model.core.exit_code import ExitCode
+
 
 class Verdict(StrEnum):
     """The verdict on a sentence; UNKNOWN if the figures do not decide it or are in doubt."""
@@ -54,11 +56,18 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exit_code(judged: Iterable[Judgement]) -> int:
-    """Return 1 when a verdict is not the expected one, else 2 when one is UNKNOWN or there is none at all, else 0."""
-    return worst(1 if one.changed else 2 if one.verdict is Verdict.UNKNOWN else 0 for one in judged)
+    """Return FINDING if a verdict is not the expected one, else UNKNOWN if one is, or if there is none, else GOOD."""
+    return worst(_of_one(each) for each in judged)
+
+
+def _of_one(judged: Judgement) -> ExitCode:
+    if judged.changed:
+        return ExitCode.FINDING
+    return ExitCode.UNKNOWN if judged.verdict is Verdict.UNKNOWN else ExitCode.GOOD
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the exit code of a whole by those of its parts: 3 a crash, 1 unexpected, 2 unknown or no part, else 0."""
+    """Return the exit code of a whole by those of its parts; a whole without parts is UNKNOWN."""
     found = set(codes)
-    return next((code for code in (3, 1, 2) if code in found), 0 if found else 2)
+    of_parts = (code for code in (ExitCode.USAGE, ExitCode.FINDING, ExitCode.UNKNOWN) if code in found)
+    return next(of_parts, ExitCode.GOOD if found else ExitCode.UNKNOWN)

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, refuse_long, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_long, refuse_unknown
+from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
 from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
@@ -18,6 +19,8 @@ from replication_lab.model.lab.topology import Topology
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
 DRAWN_SECONDS = 0.5
+# The fault that leaves another server on a node.
+UPGRADE = "upgrade"
 # The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
@@ -56,7 +59,7 @@ class Step(FaultSpec, frozen=True, kw_only=True):
 
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
     so does any replica that is ahead of it; transactions that only they have are discarded. A failover that has to be
-    refused changes nothing.
+    refused changes nothing. Under a manager the key says that a failover is needed, and the manager chooses the node.
     """
 
     seconds: float
@@ -142,7 +145,8 @@ class Drill(_Strict, frozen=True):
     `tolerates` names patterns of forbidden.yaml. `answers` is a further name by which `lab ask --drill` finds the
     drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
     connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
-    ENDPOINT is the only key of `clients`.
+    ENDPOINT is the only key of `clients`. `manager` is the failover manager, with `manager_settings`; then the lab
+    promotes no node. `engine` is the one with which its lab starts, in place of the run's.
     """
 
     name: str
@@ -166,11 +170,25 @@ class Drill(_Strict, frozen=True):
     through: str = ""
     endpoint: str = ""
     endpoint_settings: dict[str, int | str] = {}
+    engine: str = ""
+    manager: str = ""
+    manager_settings: dict[str, int | str] = {}
 
     @property
     def changes_roles(self) -> bool:
         """Whether the drill leaves another source, or a node that restarted its transaction numbers."""
-        return any(step.failover for step in self.steps)
+        return bool(self.manager) or any(step.failover for step in self.steps)
+
+    @property
+    def changes_lab(self) -> bool:
+        """Whether the drill leaves a lab that is no longer as it was started."""
+        return self.changes_roles or any(spec.fault == UPGRADE for spec in self.fault_specs)
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines that it names itself: that with which its lab starts, and those of upgrades."""
+        upgrades = (str(spec.settings["to"]) for spec in self.fault_specs if spec.fault == UPGRADE)
+        return [engine for engine in (self.engine, *upgrades) if engine]
 
     @property
     def fault_specs(self) -> Iterator[FaultSpec]:
@@ -209,6 +227,11 @@ class Drill(_Strict, frozen=True):
             endpoint_settings={**self.endpoint_settings, **settings},
         )
 
+    def under_manager(self, name: str, settings: Mapping[str, int | str], nodes: Collection[str]) -> "Drill":
+        """Return the same drill under a failover manager, with clients at each of these nodes: any may be promoted."""
+        clients = self.clients if self.endpoint else {**dict.fromkeys(nodes, 1), **self.clients}
+        return msgspec.structs.replace(self, clients=clients, manager=name, manager_settings=dict(settings))
+
     def wait_before(self, seed: int) -> float:
         """Return the seconds before the first fault, which depend on the seed."""
         return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
@@ -242,7 +265,7 @@ def parse_drill(
     where = where or file_of(topology.name, name)
     refuse_long(name, "drill")
     try:
-        given, promised = _promises_apart(msgspec.yaml.decode(text), known, where)
+        given, promised = _promises_apart(with_durations(msgspec.yaml.decode(text), where), known, where)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
         drill = msgspec.convert(own, Drill)
         drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
@@ -264,8 +287,7 @@ def parse_drill(
     if drill.through:
         topology.link(drill.through)
     for spec in drill.fault_specs:
-        if spec.fault not in kinds:
-            raise unknown_name(f"fault in {where}", spec.fault, kinds, "./lab drill")
+        refuse_unknown(f"fault in {where}", spec.fault, kinds, "./lab drill")
         kinds[spec.fault].check_settings(where, spec.settings, kinds)
         kinds[spec.fault].check_targets(where, topology, spec.targets)
     for expectation in drill.expected:
@@ -279,8 +301,7 @@ def _promises_apart(given: Any, known: Promises, where: str) -> tuple[Any, list[
         return given, []
     names = msgspec.convert(given["promises"], list[str])
     for name in names:
-        if name not in known:
-            raise unknown_name(f"promise in {where}", name, known, "./lab drill")
+        refuse_unknown(f"promise in {where}", name, known, "./lab drill")
     others = {key: value for key, value in given.items() if key != "promises"}
     return {"expected": [], **others}, [known[name] for name in names]
 

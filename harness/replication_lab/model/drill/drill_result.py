@@ -13,6 +13,7 @@ from replication_lab.model.drill.drill import Drill, Expectation
 from replication_lab.model.drill.drill_noise import disturbance
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.drill.history import Attempt, RowLook
+from replication_lab.model.drill.managed import expected_of, of_manager
 from replication_lab.model.drill.sources import of_sources
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
 
@@ -64,7 +65,8 @@ class CaseDrilled(Event, frozen=True, kw_only=True, tag="drilled"):
 # The figures that a drill of a question measures. The bounds in the drill's file are for a bare link and its own
 # clients only, so they do not apply.
 ANSWERS = ("lost", "rto_s")
-OF_ANSWERS = (*ANSWERS, "rpo_s", "outage_s")
+# What a manager did is an answer, too.
+OF_ANSWERS = (*ANSWERS, "rpo_s", "outage_s", "not_failed_over", "false_failovers", "two_writable_s")
 
 
 def not_proved(result: Result) -> list[str]:
@@ -90,13 +92,18 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     service, service_failures = checkers.service(history, evidence.load, evidence.windows, evidence.injected)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
     figures = {**rows, **service, **reads, **_of_nodes(evidence), **of_sources(evidence, history)}
+    figures |= of_manager(evidence)
     figures |= application.figures(evidence.application, evidence.windows)
     failures = [*row_failures, *service_failures, *read_failures]
     doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
-    judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    judgements = [
+        _judge(each, figures, evidence, doubts, failures)
+        for each in (*evidence.drill.expected, *expected_of(evidence), QUIET_LOGS)
+    ]
     judgements += [_is_refused(acted, doubts) for acted in evidence.acted if acted.step.is_refused]
+    judgements += _upgraded(evidence, doubts)
     if evidence.unrecovered:
         judgements.append(_not_recovered(evidence, doubts))
     return Result(
@@ -117,6 +124,17 @@ def _is_refused(acted: FaultEvidence, doubts: list[str]) -> FigureJudgement:
     verdict = Verdict.UNKNOWN if doubts else Verdict.HOLDS if acted.refused else Verdict.REFUTED
     reason = doubts[0] if doubts else acted.refused or f"{node} was promoted"
     return _judgement(asked, verdict, int(bool(acted.refused)), reason)
+
+
+def _upgraded(evidence: Evidence, doubts: list[str]) -> Iterator[FigureJudgement]:
+    """Yield the verdict about each node that was to run another server, if the drill's file has none about it."""
+    known = {each.figure for each in evidence.drill.expected}
+    for acted in evidence.acted:
+        for node, why in acted.upgrades.items():
+            asked = Expectation(f"{node} runs the other server on its data", f"upgraded.{node}", equals=1)
+            if asked.figure not in known:
+                verdict = Verdict.UNKNOWN if doubts else Verdict.REFUTED if why else Verdict.HOLDS
+                yield _judgement(asked, verdict, int(not why), doubts[0] if doubts else why or "it serves")
 
 
 def _not_recovered(evidence: Evidence, doubts: list[str]) -> FigureJudgement:
@@ -153,13 +171,14 @@ def _of_nodes(evidence: Evidence) -> Figures:
     said = [*evidence.before.values(), *evidence.after.values()]
     if any(view.history for view in said) and not any(view.error for view in said):
         figures["histories"] = len({view.history for view in said})
-    if evidence.endpoint and evidence.endpoint.writable:
-        figures["two_writable_s"] = checkers.together(evidence.endpoint.writable)
+    if evidence.writable:
+        figures["two_writable_s"] = checkers.together(evidence.writable)
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
         figures["lost_transactions"] = sum(counted)
     for acted in evidence.acted:
+        figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
         figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:

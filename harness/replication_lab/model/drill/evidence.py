@@ -62,7 +62,9 @@ class FaultEvidence(msgspec.Struct, frozen=True):
 
     `views` are the states that the nodes reported just before the recovery, `positions` how far they were then.
     `errant` are the rows of the ledger, as ranges of ids, that a node had and the promoted one did not, before they
-    were discarded. `refused` is why a failover was refused.
+    were discarded. `refused` is why a failover was refused. `upgrades` are the nodes that were to run another server,
+    with what that server said if it did not start. `promoted` are the nodes that began to take writes under a
+    manager, each with the time, and `left` is what that manager left for a person to do.
     """
 
     step: Step
@@ -77,6 +79,9 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     positions: dict[str, Position] = {}
     errant: dict[str, list[tuple[int, int]]] = {}
     refused: str = ""
+    upgrades: dict[str, str] = {}
+    promoted: list[tuple[float, str]] = []
+    left: list[str] = []
 
     @property
     def window(self) -> tuple[float, float]:
@@ -110,15 +115,13 @@ class ThroughEndpoint(msgspec.Struct, frozen=True):
     """What clients met behind the endpoint, named with its settings.
 
     `servers` are the nodes of the servers, by ID@HOSTNAME. `strangers` are connections that did not come from the
-    endpoint, or reached no node, in words. `told` is what the endpoint's log said of the nodes meanwhile. `writable`
-    are the times, from and until, at which each server of a source and its replicas said that it takes writes.
+    endpoint, or reached no node, in words. `told` is what the endpoint's log said of the nodes meanwhile.
     """
 
     name: str
     servers: dict[str, str]
     strangers: list[str] = []
     told: list[Happened] = []
-    writable: dict[str, list[tuple[float, float]]] = {}
 
 
 class DrillsOpening(Opening, frozen=True, kw_only=True, tag="drills"):
@@ -146,6 +149,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     tables whose rows only the clients insert, or only they delete, with the rows before the load. With
     `from_injection` the time without service begins with the injection of the first fault; in older records when it had
     returned. `endpoint` is what clients met behind the endpoint, if they used one.
+    `writable` are the times, from and until, at which each server of a source and its replicas said that it takes
+    writes; a drill with an endpoint or a manager has them.
     """
 
     drill: Drill
@@ -177,6 +182,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     counted_tables: dict[str, int] = {}
     from_injection: bool = False
     endpoint: ThroughEndpoint | None = None
+    writable: dict[str, list[tuple[float, float]]] = {}
 
     @property
     def mended(self) -> float:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.drilled import KnownInDrills, WorstOfDrills
 from replication_lab.model.experiment.quantities import BY_NAME, LAG, Quantity
@@ -92,15 +92,12 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
             f"{quantity} is measured by a drill, and no drill is given", "--drill NAME", "--drill lose-source"
         )
     known = [*BY_NAME, *(OF_DRILLS if question.drill else ())]
-    if quantity not in known:
-        raise unknown_name("quantity", quantity, known)
+    refuse_unknown("quantity", quantity, known)
     values = {}
     for part in filter(None, (each.strip() for each in case.split(","))):
         name, _, value = part.partition("=")
-        if name not in question.axes:
-            raise unknown_name("varied setting in the claim", name, question.axes)
-        if value not in question.axes[name]:
-            raise unknown_name(f"value of {name} in the claim", value, question.axes[name])
+        refuse_unknown("varied setting in the claim", name, question.axes)
+        refuse_unknown(f"value of {name} in the claim", value, question.axes[name])
         if name in values:
             raise LabError(f"the case [{case}] of a claim names {name} twice", "each setting once", f"[{name}={value}]")
         values[name] = value

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
@@ -313,10 +313,9 @@ class Experiment(Generic[LabT]):
         if twins := sorted({name for name in names if names.count(name) > 1}):
             raise LabError(f"two {kind}s of experiment {self.name} are called {twins[0]!r}", "names that differ")
 
-    def _refuse_unknown(self, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    def _refuse_unknown(self, what: str, names: Iterable[str], known: Collection[str]) -> None:
         for name in names:
-            if name not in known:
-                raise unknown_name(f"{what} experiment {self.name}", name, known, "./lab run --help")
+            refuse_unknown(f"{what} experiment {self.name}", name, known, "./lab run --help")
 
 
 def _estimate(found: ClaimJudgement) -> str:

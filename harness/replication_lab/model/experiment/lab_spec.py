@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.endpoint import AskedEndpoint
+from replication_lab.model.lab.manager import AskedManager
 from replication_lab.model.lab.storage import Storage
 
 
@@ -13,7 +14,7 @@ class LabSpec:
 
     An empty `engine` stands for each engine of the run. `storage` puts nodes' data on emulated disks, as (node,
     storage); None leaves them on the topology's own. `cnf` is a file that every server is started
-    with. `endpoint` is the proxy in front of the nodes.
+    with. `endpoint` is the proxy in front of the nodes. `manager` lets a replica take over when the source is lost.
     """
 
     topology: str
@@ -21,6 +22,7 @@ class LabSpec:
     storage: tuple[tuple[str, Storage], ...] | None = None
     cnf: GivenFile | None = None
     endpoint: AskedEndpoint | None = None
+    manager: AskedManager | None = None
 
     def on(self, engine: str) -> "LabSpec":
         """Return the lab with this engine."""
@@ -31,4 +33,8 @@ class LabSpec:
         """Return what distinguishes it from the engine's other labs, such as "semisync, source on raid0 of 2 ssd"."""
         disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
         with_file = f", with {self.cnf.name}" if self.cnf else ""
-        return "".join([self.topology, *disks, with_file, f", behind {self.endpoint}" if self.endpoint else ""])
+        besides = [
+            *([f", behind {self.endpoint}"] if self.endpoint else []),
+            *([f", with the manager {self.manager}"] if self.manager else []),
+        ]
+        return "".join([self.topology, *disks, with_file, *besides])

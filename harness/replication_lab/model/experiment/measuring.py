@@ -34,15 +34,16 @@ class LoadOutcome(Protocol):
 
 @dataclass(frozen=True)
 class PlainOutcome:
-    """An outcome that is only its figures, and raw readings if there are any."""
+    """An outcome that is only its figures, and raw readings and proofs if there are any."""
 
     commits: int
     figures: Mapping[str, float]
     samples: Mapping[str, list[float]] = field(default_factory=dict)
+    proofs: Sequence[Proof] = ()
 
 
 class Workload(Protocol[LabIn]):
-    """The load of the clients."""
+    """The load of the clients; one whose `keeps_samples` is False has no raw readings in the record."""
 
     def run(self, lab: LabIn, seed: int, /) -> LoadOutcome: ...
 
@@ -51,20 +52,18 @@ class Watch(Protocol):
     """A check that the arranged state lasts for the whole load."""
 
     def figures(self) -> Mapping[str, float]:
-        """Return the figures that the watch counted during the load."""
+        """Return the figures that the watch counted during the load; most count none that belongs into a record."""
+        return {}
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
 
 
 @dataclass(frozen=True)
-class Proves:
+class Proves(Watch):
     """A watch that counts nothing and makes these proofs after the load."""
 
     after_load: Callable[[], list[Proof]]
-
-    def figures(self) -> dict[str, float]:
-        return {}
 
     def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         return self.after_load()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.verdict import Expected, Verdict
 
 
@@ -50,6 +50,8 @@ Words = dict[str, Any]
 class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A case, with the fields of Case (case.py); `topology` and `engine` are those of its lab.
 
+    `storage` are the disks of its lab, by node: names of compose/storage/disks.yaml.
+
     `each` makes a case for each row of a list, or for each combination of the rows of several; `{name}` in a text is
     replaced by the row's value. A list may be the name of one that the experiment makes.
     """
@@ -59,6 +61,7 @@ class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     needs: list[str] | str = []
     topology: str = ""
     engine: str = ""
+    storage: dict[str, str] = {}
     compared: list[str] | None = None
     links: str | dict[str, str] = ""
     state: dict[str, Any] = {}
@@ -109,8 +112,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the data with the citation of their publication before what the source says. Raise LabError."""
         if not (name := self.published.cites):
             return self
-        if name not in sources:
-            raise unknown_name("source of published figures", name, sources)
+        refuse_unknown("source of published figures", name, sources)
         source = f"{sources[name].citation()} {self.published.source}"
         return msgspec.structs.replace(self, published=msgspec.structs.replace(self.published, source=source))
 

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.published import CaseData, ClaimData, Words
 from replication_lab.model.experiment.relation_text import parse_relation
+from replication_lab.model.lab.storage import ALONE, Storage
 from replication_lab.model.question.case_state import CaseState
 
 Entry = TypeVar("Entry", CaseData, ClaimData)
@@ -25,7 +26,7 @@ def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
     """Yield the cases of entries. Raise LabError for an unknown word, and for a state that no case has."""
     for name, found, known in by_row(entries.items(), words):
         parts = filled(msgspec.to_builtins(found), known)
-        topology, compared = parts["topology"], parts["compared"]
+        compared = parts["compared"]
         try:
             state = msgspec.convert(parts["state"], CaseState)
         except msgspec.ValidationError as error:
@@ -35,11 +36,21 @@ def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
             parts["about"],
             parts["settings"],
             frozenset(parts["needs"]),
-            LabSpec(topology, parts["engine"]) if topology else None,
+            _lab(name, parts),
             None if compared is None else tuple(compared),
             state=state,
             links=parts["links"],
         )
+
+
+def _lab(name: str, parts: Mapping[str, Any]) -> LabSpec | None:
+    """Return the lab that a case names. Raise LabError for disks without the topology that they are in."""
+    disks = tuple((node, Storage(level=ALONE, disk=disk)) for node, disk in parts["storage"].items())
+    if parts["topology"]:
+        return LabSpec(parts["topology"], parts["engine"], disks or None)
+    if disks:
+        raise LabError(f"case {name} has the key storage and no topology", "the topology whose nodes have the disks")
+    return None
 
 
 def claims(entries: Mapping[str, ClaimData], words: Words) -> Iterator[Claim]:
@@ -88,6 +99,5 @@ def filled(value: Any, words: Words) -> Any:
 
 
 def _word(name: str, words: Words) -> Any:
-    if name not in words:
-        raise unknown_name("word in an experiment's data", name, words)
+    refuse_unknown("word in an experiment's data", name, words)
     return words[name]

@@ -19,6 +19,8 @@ NO_CONNECTION = 2003
 # The errors of SET for a variable that needs a restart, and for a value that needs one.
 READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
 UNKNOWN_VARIABLE, SYNTAX_ERROR = 1193, 1064
+# The errors of an account that lacks a privilege: of a schema, a table, a column, a routine, of the whole server.
+DENIED = frozenset({1044, 1142, 1143, 1370, 1227})
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
@@ -53,6 +55,11 @@ def code_of(error: BaseException | None) -> int | None:
 def is_lost(code: int | None) -> bool:
     """Return whether the connection was lost: an error of the client library, not of the server."""
     return code is None or code in CLIENT_ERRORS
+
+
+def is_denied(error: BaseException | None) -> bool:
+    """Return whether a server refused a statement because the account lacks a privilege."""
+    return code_of(error) in DENIED
 
 
 def is_definite(code: int | None) -> bool:

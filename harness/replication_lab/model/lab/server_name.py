@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 
 # The vendors' official repositories, by the name before the colon.
 VENDORS = {"mariadb": "mariadb", "mysql": "mysql", "percona": "percona/percona-server"}
@@ -37,8 +37,7 @@ def parse_server(text: str) -> ServerName:
     vendor, colon, tag = text.partition(":")
     if not colon:
         return ServerName(text)
-    if vendor not in VENDORS:
-        raise unknown_name("vendor", vendor, VENDORS, "./lab up --help", "--image IMAGE")
+    refuse_unknown("vendor", vendor, VENDORS, "./lab up --help", "--image IMAGE")
     if not tag:
         raise LabError(f"{text!r} has no tag", f"{vendor}:TAG", f"--engine {vendor}")
     return ServerName("", _valid(f"{VENDORS[vendor]}:{tag}"))

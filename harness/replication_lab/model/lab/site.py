@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.link_port import made_port
 from replication_lab.model.lab.topology import Topology
 
 # The kinds of replication whose replicas dial their source only: a site needs a port for each of its nodes.
@@ -109,7 +108,7 @@ def proxy_ports(topology: Topology, nodes: Mapping[str, Site]) -> list[int]:
     """Return the ports of Toxiproxy that nodes of other sites dial, also after a failover: their links into them."""
     there, names = _proxy(topology, nodes), [node.name for node in topology.nodes]
     return [
-        made_port(names, source, target)
+        topology.port_between(source, target)
         for target in names
         if nodes[target] != there
         for source in names

@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 
 # The data directory of every server.
 DATA = "/var/lib/mysql"
@@ -54,8 +54,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     launcher: str = ""
 
     def __post_init__(self) -> None:
-        if self.level not in LEVELS:
-            raise unknown_name("level of storage", self.level, LEVELS, USAGE)
+        refuse_unknown("level of storage", self.level, LEVELS, USAGE)
         least, most = (1, 1) if self.level == ALONE else (2, MOST_DISKS)
         if not least <= self.members <= most:
             expected = "1 disk" if most == 1 else f"{least} to {most} disks"

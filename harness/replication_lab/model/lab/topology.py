@@ -24,6 +24,8 @@ CHANNELS = ("ist", "sst", "back", "sql", "echo")
 RING = "-ring"
 # The settings by which the services of a file name each other: the peer of a DRBD resource, all nodes of a group.
 PEER, MEMBERS = "LAB_PEER", "LAB_MEMBERS"
+# Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
+FIRST_FURTHER_PORT = 22_000
 # The number of machines of a DRBD resource.
 PAIR = 2
 # The roles of nodes of which none is above another, as a source is above its replicas.
@@ -111,6 +113,14 @@ class Topology:
             if link.name == name:
                 return link
         raise unknown_name(f"link of {self.name}", name, [link.name for link in self.links])
+
+    def port_between(self, source: str, target: str) -> int:
+        """Return the port at Toxiproxy by which `target` replicates from `source`, also before there is the link."""
+        for link in self.links:
+            if (link.source, link.target) == (source, target):
+                return link.port
+        names = [node.name for node in self.nodes]
+        return FIRST_FURTHER_PORT + 100 * names.index(source) + names.index(target)
 
     def links_from(self, node: str) -> tuple[Link, ...]:
         """Return the links that carry what `node` writes to its replicas."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 
 # The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
 LINK_RATE = "link_bandwidth"
@@ -158,8 +158,7 @@ def _check(path: str, body: ToxicBody) -> None:
         _check_packets(where, body)
         return
     for attribute, value in body.attributes.items():
-        if attribute not in ATTRIBUTES[body.type]:
-            raise unknown_name(f"attribute of {body.type} in {path}", attribute, ATTRIBUTES[body.type])
+        refuse_unknown(f"attribute of {body.type} in {path}", attribute, ATTRIBUTES[body.type])
         if not isinstance(value, int):
             raise LabError(
                 f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}"

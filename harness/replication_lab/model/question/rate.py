@@ -1,28 +1,19 @@
 """The rate of a load: the transactions that begin each second, no matter how long they take."""
 
 import math
-import re
 
-from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.core.quantity import RATE
 
-ASKED = re.compile(r"(\d+(?:\.\d+)?)/(s|m)")
-SECONDS = {"s": 1, "m": 60}
-HIGHEST = 1_000_000
+# Transactions a second; no server does more.
+SLOWEST, HIGHEST = 0.001, 1_000_000
 # A load that began a smaller share of its planned transactions did not keep its rate.
 KEPT = 0.95
-FORM = "a number of transactions a second or a minute, such as 200/s or 12000/m"
 
 
 def per_second(text: str) -> float:
-    """Return transactions per second: 200 for "200/s" or "12000/m". Raise LabError for a text that is no rate."""
-    found = ASKED.fullmatch(text)
-    if not found:
-        raise LabError(f"rate is {text!r}", FORM, "--rate 200/s")
-    rate = float(found[1]) / SECONDS[found[2]]
-    if not 0 < rate <= HIGHEST:
-        raise LabError(f"rate is {text!r}", f"more than 0/s, and at most {HIGHEST}/s", "--rate 200/s")
-    return rate
+    """Return transactions per second: 200 for "200/s" or "12000/min". Raise LabError for a text that is no rate."""
+    return RATE.parse(text, "rate", SLOWEST, HIGHEST)
 
 
 def planned(rate: float, seconds: float) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.manager import MANAGER
 
 Values = dict[str, str]
 
@@ -16,9 +17,9 @@ CHOICES = {
     "wait_point": ("AFTER_SYNC", "AFTER_COMMIT"),
     PROTOCOL: ("A", "B", "C"),
 }
-# The settings of a whole case, as those of its endpoint (ENDPOINT.NAME) are. All others are of servers, or of the disks
-# of their nodes.
-OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE, ENDPOINT)
+# The settings of a whole case, as those of its endpoint (ENDPOINT.NAME) and its manager are. All others are of servers,
+# or of the disks of their nodes.
+OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE, ENDPOINT, MANAGER)
 # The settings of nodes that are no server's variables: a my.cnf file, and the emulated disks of their data.
 CNF, STORAGE, DISK = "cnf", "storage", "disk"
 # The value of CNF for a node without a file of the user, and of STORAGE for one without emulated disks.
@@ -44,7 +45,7 @@ class AskedSetting:
 
     @property
     def is_of_case(self) -> bool:
-        return self.name in OWN or self.node == ENDPOINT
+        return self.name in OWN or self.node in (ENDPOINT, MANAGER)
 
     @property
     def is_file(self) -> bool:

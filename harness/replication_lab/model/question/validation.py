@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.given_file import GivenFile
+from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
@@ -45,15 +46,18 @@ OPTIONS = (
     "claim",
     "drill",
     "drill_runs",
+    "duration",
     "image",
     "init",
     "ledger",
     "load_command",
     "load_image",
     "margin",
+    "max_duration",
     "max_minutes",
     "noise",
     "rounds",
+    "runs",
     "schema",
     "script_option",
     "seconds",
@@ -72,7 +76,14 @@ LIMITS = {
     "max_minutes": (0, 24 * 60),
     "drill_runs": (0, 50),
 }
-TYPICAL = {"seconds": "3", "rounds": "12", "margin": "10%", "max_minutes": "60", "drill_runs": "3"}
+# The option of each, which a file names in another way, with a usual value.
+TYPICAL = {
+    "seconds": "--duration 3s",
+    "rounds": "--runs 12",
+    "margin": "--margin 10%",
+    "max_minutes": "--max-duration 60min",
+    "drill_runs": "--drill-runs 3",
+}
 SCRIPT_OPTION = re.compile(r"[a-z][\w-]*")
 # The lab gives sysbench these itself.
 OF_THE_LAB = re.compile(r"(?:mysql|lab|db|thread|report)[_-].*|threads|time|events|rate|rand[_-]seed")
@@ -94,10 +105,8 @@ def refuse_bad_question(question: "Question") -> None:
             f"the question has {question.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
         )
     for name, value in question.baseline.items():
-        if name not in question.axes:
-            raise unknown_name("varied setting in the baseline", name, question.axes)
-        if value not in question.axes[name]:
-            raise unknown_name(f"value of {name} in the baseline", value, question.axes[name])
+        refuse_unknown("varied setting in the baseline", name, question.axes)
+        refuse_unknown(f"value of {name} in the baseline", value, question.axes[name])
     refuse_bad_files(asked, question.cnf)
     for rate in asked.get(RATE, []):
         _refuse_too_few(rate, question.seconds)
@@ -188,7 +197,7 @@ def _refuse_out_of_limits(name: str, value: float, low: float, high: float) -> N
     # 0 stands for the default number of drills; the option itself does not accept it.
     least = 1 if name == "drill_runs" else low
     found, first, last = (f"{each * 100:g}%" if name == "margin" else f"{each:g}" for each in (value, least, high))
-    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", f"--{option} {TYPICAL[name]}")
+    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", TYPICAL[name])
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -220,8 +229,8 @@ def _refuse_no_setting(name: str) -> None:
     """
     option = name.replace("-", "_")
     if option in OPTIONS:
-        typed = option.replace("_", "-")
-        raise LabError(f"{name} is not a setting", f"the option --{typed}, which applies to all cases", f"--{typed} …")
+        typed = TYPICAL.get(option, f"--{option.replace('_', '-')} …").partition(" ")[0]
+        raise LabError(f"{name} is not a setting", f"the option {typed}, which applies to all cases", f"{typed} …")
     asked = setting(name)
     if asked.node and asked.what in OWN:
         raise LabError(
@@ -235,8 +244,8 @@ def _refuse_no_setting(name: str) -> None:
 def _refuse_bad_value(name: str, value: str) -> None:
     if name in CHOICES and value not in CHOICES[name]:
         raise unknown_name(name, value, CHOICES[name])
-    if name == CLIENTS and not (value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS):
-        raise LabError(f"clients is {value!r}", f"a whole number from 1 to {MOST_CLIENTS}", "--vary clients=1,16")
+    if name == CLIENTS:
+        COUNT.parse(value, "clients", 1, MOST_CLIENTS)
     if name == RATE:
         per_second(value)
     if name not in OWN and not VALUE.fullmatch(value):
@@ -254,9 +263,8 @@ def refuse_bad_files(asked: Mapping[str, Sequence[str]], files: Sequence[GivenFi
         options_of(file)
     users = {name: values for name, values in asked.items() if setting(name).is_file}
     used = {value for values in users.values() for value in values}
-    for value in sorted(used - {NONE}):
-        if value not in names:
-            raise unknown_name("file of the setting cnf", value, [*names, NONE])
+    for value in sorted(used):
+        refuse_unknown("file of the setting cnf", value, [*names, NONE])
     if left := sorted(set(names) - used):
         raise LabError(
             f"no setting uses the file {left[0]}", f"a setting {CNF} that uses it, or a question without the file"
@@ -276,15 +284,14 @@ def _refuse_too_few(rate: str, seconds: int) -> None:
         raise LabError(
             f"at a rate of {rate} fewer than {FEWEST_TRANSACTIONS} transactions begin in {seconds} s",
             f"at least {FEWEST_TRANSACTIONS} in each load",
-            f"--seconds {needed}",
+            f"--duration {needed}s",
         )
 
 
 def _refuse_bad_load(workload: str | GivenFile) -> None:
     """Raise LabError for an unknown load, or a file that cannot be a load."""
     if isinstance(workload, str):
-        if workload not in (INSERTS, *SYSBENCH):
-            raise unknown_name("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
+        refuse_unknown("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
         return
     _refuse_too_large(workload)
     if workload.name.endswith(".sql"):

@@ -32,6 +32,6 @@ class Only(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> str:
         """Return the options of `lab run` that ask for this, each after a space."""
-        told = [f" --rounds {self.rounds}"] if self.rounds else []
+        told = [f" --runs {self.rounds}"] if self.rounds else []
         told += [f" --case {name}" for name in self.cases]
         return "".join([*told, *(f" --claim {name}" for name in self.claims)])

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from docker.errors import APIError, ContainerError
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA, Storage
 from replication_lab.world import at_once, clock
@@ -94,8 +94,7 @@ class Array:
         return {name.rpartition("-")[2]: Spindle(self.lab.service(name).container) for name in names}
 
     def disk(self, name: str) -> Spindle:
-        if name not in self.disks:
-            raise unknown_name(f"disk of {self.node}", name, self.disks, f"./lab disk list {self.node}")
+        refuse_unknown(f"disk of {self.node}", name, self.disks, f"./lab disk list {self.node}")
         return self.disks[name]
 
     def limit(self, limits: Limits, disk: str | None = None) -> None:

@@ -1,12 +1,10 @@
 """An attached project as a lab: its servers are nodes, its links have a Toxiproxy each."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-import msgspec
-from docker.errors import APIError
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
@@ -15,56 +13,33 @@ from replication_lab.model.lab.endpoint import ENDPOINT, EndpointKind
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
+from replication_lab.world.docker.attached_servers import accepted, accounts_for, readable, said_in, server_at
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import Node
+from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql import own_schema
-from replication_lab.world.mysql.accounts import FORM, Account, database_from, from_environment, version_for
-from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
+from replication_lab.world.mysql.accounts import Account, database_from
+from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
 from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy, accepted_clients
 
 
-class AttachedServer(Server):
-    """A server of the user's: applications' rights are those of the account that the lab has."""
-
-    def as_application(self) -> Server:
-        """Return the same server: the lab has only one account there."""
-        return self
-
-
-def server_at(name: str, address: tuple[str, int], account: Account) -> AttachedServer:
-    """Return a server by its address, with the dialect of its version; LabError if it does not accept the account."""
-    version = version_for(address, account)
-    if version is None:
-        raise LabError(
-            f"{name} refuses the account {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help"
-        )
-    known = dialects()[dialect_of(version)]
-    found = AttachedServer(name, address, known, {account.user: account.password}, user=account.user)
-    if known.wait_for_file and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
-        found.dialect = _without_gtids(found)
-    return found
-
-
-def _without_gtids(server: Server) -> Dialect:
-    """Return the dialect with positions as files and places, by the first statement that the server knows."""
-    known = server.dialect
-    for statement in known.log_status:
-        with suppress(LabError):
-            server.rows(statement)
-            return msgspec.structs.replace(known, position=statement, wait_for_position=known.wait_for_file)
-    return known
-
-
 @dataclass(frozen=True)
 class AttachedEndpoint(RunningEndpoint):
-    """A proxy of the project's; `door` returns where this process reaches it. Reads and writes have one address."""
+    """A proxy of the project's; `door` returns where this process reaches it. Reads and writes have one address.
+
+    `through` are the Toxiproxies of its own links to servers.
+    """
 
     door: Callable[[], tuple[str, int]]
+    through: Sequence[Service] = ()
+
+    @property
+    def senders(self) -> Sequence[Service]:
+        return [self.service, *self.through]
 
     def server(self, *, reads: bool = False, near: bool = False) -> Server:  # noqa: ARG002 - one address for all
         return self.connect(self.door())
@@ -110,6 +85,10 @@ class AttachedLab(Lab):
         return server_at(node.name, node.published(3306), self.account(node.name))
 
     @property
+    def manager(self) -> None:
+        """None: a project's failover manager is its own, whatever its labels say."""
+
+    @property
     def endpoint(self) -> RunningEndpoint | None:
         service, _, port = self.attached.endpoint.rpartition(":")
         if not service:
@@ -119,7 +98,8 @@ class AttachedLab(Lab):
         return AttachedEndpoint(
             *(self.attached.endpoint, kind, self.service(service)),
             lambda address: server_at(ENDPOINT, address, account),
-            partial(door.bound, self.attached.endpoint_door),
+            partial(door.published, self.attached.endpoint_door),
+            [self.service(link.service) for link in self.attached.links if link.consumer == service],
         )
 
     def node_at(self, host: str) -> str:
@@ -189,7 +169,7 @@ class AttachedLab(Lab):
     def database(self, node: str) -> str:
         """Return the database that the node's container names, else another node's; only one that exists there."""
         others = [each for each in self.attached.nodes if each != node]
-        named = (database_from(*_environment(each, self.containers)) for each in (node, *others))
+        named = (database_from(*readable(each, self.containers)) for each in (node, *others))
         wanted = next(filter(None, named), "")
         exists = {row["Database"] for row in self.node(node).server().rows("SHOW DATABASES")} if wanted else set()
         return wanted if wanted in exists else ""
@@ -202,18 +182,11 @@ class AttachedLab(Lab):
     def account(self, node: str) -> Account:
         """Return the account with which the lab uses a server; LabError if none is known that the server accepts."""
         if node not in self._accepted_accounts:
+            names, containers = [each.name for each in self.topology.nodes], self.containers
+            accounts = accounts_for(node, attachments.accounts(self.name), containers, names)
             address = self.node(node).published(3306)
-            for account in self._accounts(node):
-                if version_for(address, account):
-                    self._accepted_accounts[node] = account
-                    break
-            else:
-                raise no_account(node, self.name)
+            _, self._accepted_accounts[node] = accepted(node, self.name, address, accounts, containers.get(node))
         return self._accepted_accounts[node]
-
-    def _accounts(self, node: str) -> Iterator[Account]:
-        names = [each.name for each in self.topology.nodes]
-        return accounts_for(node, attachments.accounts(self.name), self.containers, names)
 
     @cached_property
     def _accepted_accounts(self) -> dict[str, Account]:
@@ -241,55 +214,6 @@ def _hosts_of(lab: AttachedLab, node: str) -> Iterator[str]:
     yield from (node, str(container.name), str(container.attrs["Config"]["Hostname"]))
     for network in container.attrs["NetworkSettings"]["Networks"].values():
         yield from filter(None, [network["IPAddress"], *(network.get("Aliases") or [])])
-
-
-def accounts_for(
-    node: str, given: Mapping[str, Account], containers: Mapping[str, Container], nodes: Iterable[str]
-) -> Iterator[Account]:
-    """Yield the accounts that a server may accept: the given one, those of its container, those of the others.
-
-    Servers that replicate have the accounts of their source, whatever the environment of their container is.
-    """
-    if node in given:
-        yield given[node]
-        return
-    others = [each for each in nodes if each != node]
-    seen = set()
-    for each in (node, *others):
-        found = (
-            [given[each]] if each in given and each != node else list(from_environment(*_environment(each, containers)))
-        )
-        for account in found:
-            if (account.user, account.password) not in seen:
-                seen.add((account.user, account.password))
-                yield account
-
-
-def said_in(container: Container, *command: str) -> str:
-    """Return the output of a command in a container; an empty string if it fails or cannot be run."""
-    try:
-        code, output = container.exec_run(list(command))
-    except APIError:
-        return ""
-    return "" if code else bytes(output).decode(errors="replace")  # type: ignore[arg-type]  # no stream was asked for
-
-
-def _environment(service: str, containers: Mapping[str, Container]) -> tuple[dict[str, str], Callable[[str], str]]:
-    """Return the environment of a service's container, and a function that reads a file there."""
-    container = containers.get(service)
-    if container is None:
-        return {}, lambda _path: ""
-    environment = dict(entry.partition("=")[::2] for entry in container.attrs["Config"].get("Env") or [])
-    return environment, lambda path: said_in(container, "cat", path)
-
-
-def no_account(node: str, project: str) -> LabError:
-    """Return the error for a server that accepts no account that the lab knows."""
-    return LabError(
-        f"{node} of {project} accepts none of the accounts in its container's environment",
-        f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
-        f"./lab attach --help, which explains --dsn {node}=@FILE",
-    )
 
 
 def _is_linked(container: Container, link: AttachedLink) -> bool:

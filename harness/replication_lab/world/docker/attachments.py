@@ -146,7 +146,7 @@ def differences(attached: Attachment) -> list[str]:
         if len(mine) != consumer.count:
             found.append(f"{consumer.service} has {len(mine)} containers; it had {consumer.count} before")
         for container in mine[:1]:
-            if container.labels.get(compose_call.HASH) != consumer.config_hash:
+            if consumer.config_hash and container.labels.get(compose_call.HASH) != consumer.config_hash:
                 found.append(
                     f"{consumer.service} was recreated with other settings: its files changed while it was attached"
                 )

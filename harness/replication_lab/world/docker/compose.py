@@ -34,9 +34,9 @@ class Project:
         for engine in dict.fromkeys(self.engines.values()):
             there = [each for each in services or self.engines if self.engines[each] == engine]
             if there:
-                self._create(["--no-deps", *there], engine)
+                self._call("up", "--detach", "--no-deps", *there, engine=engine)
         if not self.engines:
-            self._create(services)
+            self._call("up", "--detach", *services)
         looked = clock.timer()
         while not self._is_healthy(services):
             if clock.timer() - looked >= LOOK_CLOSELY_SECONDS:
@@ -45,10 +45,14 @@ class Project:
                     raise subprocess.CalledProcessError(1, "docker compose up", stderr=b"")
             clock.pause(LOOK_SECONDS)
 
-    def _create(self, services: Sequence[str], engine: str = "") -> None:
+    def make_again(self, service: str) -> None:
+        """Make the container of a service again if its files have changed, without starting it; errors as of `up`."""
+        self._call("up", "--no-start", "--no-deps", service, engine=self.engines.get(service, ""))
+
+    def _call(self, *words: str, engine: str = "") -> None:
         command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
         command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
-        command += ["up", "--detach", *services]
+        command += words
         subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
 
     def _is_healthy(self, services: Sequence[str]) -> bool:

@@ -26,8 +26,9 @@ from replication_lab.world.signals import signals_deferred
 ONE_OFF = "com.docker.compose.oneoff"
 # The label in which Compose notes the container that one has replaced.
 OWN_LABELS = ("com.docker.compose.replace",)
-# Mounts are compared by what they lead to: a recreated container names the volume of the one before.
-OWN_PARTS = ("ContainerIDFile", "Binds", "Mounts")
+# Mounts are compared by what they lead to: a recreated container names the volume of the one before, and Compose names
+# the container of `volumes_from` by its ID, which is new when that was recreated, too.
+OWN_PARTS = ("ContainerIDFile", "Binds", "Mounts", "VolumesFrom")
 VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 PASSED_ON = re.compile(r"^\s+([A-Za-z_][A-Za-z0-9_]*): null$", re.MULTILINE)
 CHANGES = re.compile(r"Container (\S+)\s+(?:Recreate|Creating)\b")

@@ -3,7 +3,7 @@
 import csv
 import io
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +50,12 @@ class RunningEndpoint:
 
     def is_client(self, host: str) -> bool:
         """Return whether a client's host, as a server sees it, is the endpoint: its address or its name."""
-        container = self.service.network()
-        networks = container.attrs["NetworkSettings"]["Networks"].values()
-        names = {str(container.name), *(alias for network in networks for alias in network.get("Aliases") or ())}
-        # A server that resolves names gets that of the container with that of its network behind a dot.
-        return host in self.service.addresses() or host.partition(".")[0] in names
+        return any(_is_of(each, host) for each in self.senders)
+
+    @property
+    def senders(self) -> Sequence[Service]:
+        """The services from which a server sees the endpoint's connections."""
+        return [self.service]
 
     def states(self) -> dict[str, dict[str, str]]:
         """Return what it says of each node now, {writes or reads: {node: UP or DOWN}}; LabError without an answer."""
@@ -84,3 +85,11 @@ class RunningEndpoint:
                 f"./lab status --lab {self.service.project}",
             ) from error
         return list(csv.DictReader(io.StringIO(answer.partition("# ")[2])))
+
+
+def _is_of(service: Service, host: str) -> bool:
+    container = service.network()
+    networks = container.attrs["NetworkSettings"]["Networks"].values()
+    names = {str(container.name), *(alias for network in networks for alias in network.get("Aliases") or ())}
+    # A server that resolves names gets that of the container with that of its network behind a dot.
+    return host in service.addresses() or host.partition(".")[0] in names

@@ -29,6 +29,8 @@ CAUSES: dict[str, Set[str]] = {
     "delete": {"kill", "disconnect", "destroy"},
     # Files that are put into a container.
     "archive": {"extract-to-dir"},
+    # The old one goes, and a new one gets the files of its configuration.
+    requests_made.EXCHANGE: {"kill", "disconnect", "stop", "destroy", "connect", "extract-to-dir"},
 }
 # How the engine reports that a command was started in a container; the command follows.
 RUN = "exec_start: "
@@ -122,7 +124,11 @@ class EngineEvents:
             if event.act == ENDED or event.number in commands:
                 continue
             cause = next((one for one in requests if _may_cause(one, event)), None)
-            if cause is not None and not (event.act == "kill" and cause.kind != "kill"):
+            if (
+                cause is not None
+                and cause.kind != requests_made.EXCHANGE
+                and not (event.act == "kill" and cause.kind != "kill")
+            ):
                 # One request has each effect once, also for a later subscription; but a stop may send two signals.
                 cause.caused[event.act] = event.time
             if cause is None and not self._is_natural(event):
@@ -159,5 +165,8 @@ class EngineEvents:
 def _may_cause(made: requests_made.OwnRequest, event: EngineEvent) -> bool:
     # A request to a network names the container in its body.
     concerned = made.kind in FOLLOWS or event.container.startswith(made.what)
+    if made.kind == requests_made.EXCHANGE:
+        # Compose makes several requests, and names a container that has not been known until then.
+        return event.service == made.what and event.act in CAUSES[made.kind] and made.may_cause(event.at)
     is_effect = concerned and event.act in CAUSES.get(made.kind, ()) and made.may_cause(event.at)
     return is_effect and made.caused.get(event.act, event.time) == event.time

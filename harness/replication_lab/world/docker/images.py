@@ -30,6 +30,8 @@ MEGABYTES = {
     "sidecar": 200,
     "arbiter": 200,
     "haproxy": 200,
+    "keepalived": 200,
+    "mha": 300,
     "spindle": 600,
     "array": 400,
     "vm": 4000,

@@ -14,6 +14,7 @@ from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers, sites
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
+from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
@@ -53,6 +54,9 @@ class Lab:
     # What an experiment wanted of this machine, and why it was not possible: each is a doubt of the run.
     not_done: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
+    # The servers of nodes that run another one since the start, as in `engine`.
+    exchanged: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
     @cached_property
     def all_containers(self) -> LabContainers:
         return LabContainers(self.name)
@@ -79,9 +83,14 @@ class Lab:
         return known | ({self.topology.replication} - REPORTED) | ({"own_slap"} if slap else set())
 
     @property
+    def servers_of_nodes(self) -> dict[str, str]:
+        """The text of each node's server, as it is now."""
+        return servers.of_nodes(self.topology, self.engine) | self.exchanged
+
+    @property
     def different_nodes(self) -> list[str]:
         """One node for each different engine or image; a single node if all run the same."""
-        found = servers.of_nodes(self.topology, self.engine)
+        found = self.servers_of_nodes
         return list({text: node for node, text in reversed(found.items())}.values())[::-1]
 
     def application(self, _node: str) -> tuple[str, str]:
@@ -118,6 +127,16 @@ class Lab:
             *(named[service], catalogue.endpoint(named[service]), self.service(service)),
             lambda address: Server(ENDPOINT, address, dialect, self.passwords),
         )
+
+    @property
+    def manager(self) -> RunningManager | None:
+        """The failover manager that runs in the lab; None without one, or if it is a person."""
+        labelled = {service: one.labels.get(labels.MANAGER_LABEL, "") for service, one in self.containers.items()}
+        own = [service for service, name in labelled.items() if name]
+        if not own:
+            return None
+        name = labelled[own[0]]
+        return RunningManager(name, catalogue.manager(name), tuple(self.service(service) for service in sorted(own)))
 
     @property
     def written_host(self) -> str:

@@ -4,11 +4,12 @@ A label is a name and never a path or an instruction: an image can bring labels 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from docker.models.containers import Container
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import LABEL as ATTACHED
 from replication_lab.model.lab.attachment import OWNER as ATTACHED_BY
 from replication_lab.model.lab.lab_request import NAME
@@ -19,6 +20,8 @@ from replication_lab.world.docker.client import EngineClient
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
 # The name of the endpoint that a container is.
 ENDPOINT_LABEL = "replication-lab.endpoint"
+# The name of the failover manager that a container belongs to.
+MANAGER_LABEL = "replication-lab.manager"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 # Compose gives it to containers; its images have only the name of the project.
 HASH = "com.docker.compose.config-hash"
@@ -82,9 +85,23 @@ def of_beside(project: str, model: Container, service: str) -> dict[str, str]:
     return {PROJECT: project, SERVICE: service, **{key: model.labels.get(key, "") for key in kept}}
 
 
-def names_in(project: str, client: EngineClient) -> list[str]:
-    """Return the names of all containers of an engine with the label of a project, whatever it is."""
-    return sorted(str(one.name) for one in _with(client, f"{PROJECT}={project}"))
+def refuse_taken(name: str, endpoints: Iterable[str] = ("",)) -> None:
+    """Refuse a name that is in use on one of these engines: by a project that is not a lab, or by volumes."""
+    for client in map(sites.client, endpoints):
+        if there := sorted(str(one.name) for one in _with(client, f"{PROJECT}={name}")):
+            raise LabError(
+                f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
+                "a name that no other project has",
+                f"another --lab; to see it: docker compose --project-name {name} ps --all",
+            )
+        only = {"label": [LABEL, f"{PROJECT}={name}"]}
+        # They have another password.
+        if old := [volume.name for volume in client.volumes.list(filters=only)]:
+            raise LabError(
+                f"data of an earlier {name} exists: {', '.join(old)}",
+                "no data of an earlier lab",
+                f"docker volume rm {' '.join(old)}",
+            )
 
 
 def strangers() -> list[str]:

@@ -1,6 +1,8 @@
 """The Compose file of a lab whose nodes run different servers: what differs from the topology's own file."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -19,10 +21,16 @@ HEAD = """\
 """
 
 
-def overlay(topology: Topology, text: str, compose_file: Path) -> str:
-    """Return what differs from a topology's Compose file: each node's server; an empty text if all run the same."""
+def overlay(
+    topology: Topology, text: str, compose_file: Path, exchanged: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Return what differs from a topology's Compose file: each node's server; an empty text if all run the same.
+
+    `exchanged` are the nodes that have started with another server, each with its host's name, which it keeps: the
+    names of relay logs begin with it.
+    """
     texts = servers.of_nodes(topology, text)
-    if len(set(texts.values())) == 1:
+    if len(set(texts.values())) == 1 and not exchanged:
         return ""
     file: dict[str, Any] = {"services": {}, "configs": {}}
     for node in topology.nodes:
@@ -40,6 +48,8 @@ def overlay(topology: Topology, text: str, compose_file: Path) -> str:
                 for target in targets
             ],
         }
+        if node.name in exchanged:
+            service["hostname"] = exchanged[node.name]
         if server.image:
             service["cap_add"] = _parts()["server-of-others"]["cap_add"]
         file["services"][node.name] = service

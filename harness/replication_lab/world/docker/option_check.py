@@ -1,6 +1,7 @@
 """What a server's own program says of options, asked in a container before any server of a lab starts."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,7 +11,7 @@ from replication_lab.model.lab.option_file import Option, options_of
 from replication_lab.model.lab.server_log import named_in
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.docker.servers import said_by
-from replication_lab.world.mysql.variables import why_unknown
+from replication_lab.world.mysql.variables import is_variable, why_unknown
 
 PROGRAM = "server=$(command -v mariadbd || command -v mysqld)"
 # The variables of a program, with their values, come after this line of its help.
@@ -28,10 +29,13 @@ OF_PLUGINS = ("group_replication_", "rpl_semi_sync_", "wsrep_provider_", "clone_
 
 @dataclass(frozen=True)
 class Program:
-    """A server program in an image: its version and the options that it knows."""
+    """A server program in an image: its version, and the options that it knows by their names in lower case.
+
+    Some have capitals in the program's own spelling, which it insists on.
+    """
 
     version: Version
-    options: frozenset[str]
+    options: Mapping[str, str]
 
 
 @cache
@@ -40,8 +44,8 @@ def program(image: str) -> Program:
     _, said = said_by(image, KNOWN)
     table = said.partition(TABLE)[2].splitlines()
     # Two more lines belong to the table's head.
-    names = (line.split()[0] for line in table[2:] if line[:1].isalpha() and "-" * 9 not in line)
-    return Program(parse_version(said), frozenset(name.replace("-", "_") for name in names))
+    names = (line.split()[0].replace("-", "_") for line in table[2:] if line[:1].isalpha() and "-" * 9 not in line)
+    return Program(parse_version(said), {name.lower(): name for name in names})
 
 
 @cache
@@ -57,9 +61,11 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
         if option.name not in asked.options:
             why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
             found[option] = f"{asked.version} has no such option{why}"
+        elif not is_variable(option.name, asked.version):
+            found[option] = "it is not a variable, so the lab could not see whether it is in force"
     has_check = asked.version.family == HAVE_CHECK.family and asked.version.numbers >= HAVE_CHECK.numbers
     while left := [option for option in left if option not in found]:
-        text = "".join(f"{line}\n" for line in ["[mysqld]", *map(_line, left)])
+        text = "".join(f"{line}\n" for line in ["[mysqld]", *(_line(asked, option) for option in left)])
         _, said = said_by(image, f"{WITH_FILE} {CHECK if has_check else HELP}", LAB_OPTIONS=text)
         # The first words about an option are those of its error.
         named = {option: line for line in reversed(_about_values(said)) for option in named_in(line, left)}
@@ -76,6 +82,6 @@ def _about_values(said: str) -> list[str]:
     return [PREFIX.sub("", line) for line in errors]
 
 
-def _line(option: Option) -> str:
+def _line(asked: Program, option: Option) -> str:
     value = option.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'{option.name} = "{value}"'
+    return f'{asked.options.get(option.name, option.name)} = "{value}"'

@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -35,6 +35,7 @@ from replication_lab.world.docker import (
     sites,
 )
 from replication_lab.world.docker import endpoint as endpoints
+from replication_lab.world.docker import manager as managers
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
 from replication_lab.world.files import write_whole
@@ -81,6 +82,10 @@ def start(asked: LabRequest) -> Lab:
         nodes = [node.name for node in topology.nodes]
         text = endpoints.overlay(name, files[0], topology.replication, nodes, asked.endpoint)
         files.append(lab_files.file_of(name, lab_files.ENDPOINT))
+        write_whole(files[-1], text.encode())
+    if asked.manager and catalogue.manager(asked.manager.name).image:
+        text = managers.overlay(name, files[0], topology, asked.manager)
+        files.append(lab_files.file_of(name, lab_files.MANAGER))
         write_whole(files[-1], text.encode())
     if placed:
         files.append(lab_files.file_of(name, lab_files.SITES))
@@ -138,20 +143,32 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    kept, env_file = lab_files.settings(lab.name), lab_files.file_of(lab.name, lab_files.SETTINGS)
-    suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.SITES)
-    written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
-    own = [compose_file(lab), *written]
-    files = tuple(file for file in (*own, overlay) if file.exists())
+    running = _of_running(lab, overlay)
     try:
-        with exported(kept):
-            engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
-            changed = compose.Project(lab.name, files, env_file, engines=engines)
-            changed.up(lambda: _has_lost_one(lab.name, services), services)
+        with exported(lab_files.settings(lab.name)):
+            running.up(lambda: _has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
         raise _why_not_started(lab, error) from error
     lab.refresh()
+
+
+def make_again(lab: Lab, service: str) -> None:
+    """Make the container of a service again as the files of the lab say now, without starting it."""
+    try:
+        with exported(lab_files.settings(lab.name)):
+            _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
+    except subprocess.CalledProcessError as error:
+        raise _why_not_started(lab, error) from error
+
+
+def _of_running(lab: Lab, overlay: Path) -> compose.Project:
+    """Return the files of a running lab, those that there are, and an overlay."""
+    suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
+    written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
+    files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
+    engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
+    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
 
 
 def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
@@ -214,25 +231,6 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
-
-
-def refuse_taken(name: str, endpoints: Iterable[str] = ("",)) -> None:
-    """Refuse a name that is in use on one of these engines: by a project that is not a lab, or by volumes."""
-    for client in map(sites.client, endpoints):
-        if there := labels.names_in(name, client):
-            raise LabError(
-                f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
-                "a name that no other project has",
-                f"another --lab; to see it: docker compose --project-name {name} ps --all",
-            )
-        only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
-        # They have another password.
-        if old := [volume.name for volume in client.volumes.list(filters=only)]:
-            raise LabError(
-                f"data of an earlier {name} exists: {', '.join(old)}",
-                "no data of an earlier lab",
-                f"docker volume rm {' '.join(old)}",
-            )
 
 
 def _settings(lab: Lab) -> dict[str, str]:

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -229,9 +229,9 @@ class Service:
         checks = self.container.attrs["State"].get("Health", {}).get("Log")
         return checks[-1]["Output"].strip() if checks and checks[-1]["ExitCode"] else ""
 
-    def logs(self, lines: int | Literal["all"] = 12) -> str:
-        """Return the last lines of a container's log, or "all" of them."""
-        return self.container.logs(tail=lines).decode(errors="replace")
+    def logs(self, lines: int | Literal["all"] = 12, seconds: float | None = None) -> str:
+        """Return the last lines of a container's log, or "all" of them; only those of the last `seconds`, if given."""
+        return self.container.logs(tail=lines, since=_since(seconds)).decode(errors="replace")
 
     def dated_logs(self) -> list[tuple[float, str]]:
         """Return each line of a container's log with its time in seconds since the epoch; LabError if there is none."""
@@ -246,9 +246,9 @@ class Service:
         dated = (line.partition(" ") for line in lines)
         return [(datetime.fromisoformat(at).timestamp(), text) for at, _, text in dated]
 
-    def follow_logs(self, lines: int | Literal["all"]) -> Iterator[str]:
+    def follow_logs(self, lines: int | Literal["all"], seconds: float | None = None) -> Iterator[str]:
         """Yield the last lines of a container's log, then new ones as they come, until the container ends."""
-        chunks = self.container.logs(tail=lines, stream=True, follow=True)
+        chunks = self.container.logs(tail=lines, since=_since(seconds), stream=True, follow=True)
         yield from codecs.iterdecode(chunks, "utf-8", errors="replace")
 
     def logs_since_start(self) -> str:
@@ -347,6 +347,11 @@ def without_passwords(text: str, environment: Mapping[str, str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
+
+
+def _since(seconds: float | None) -> float | None:
+    """Return the moment so many seconds ago, as the engine takes it; None without a limit."""
+    return None if seconds is None else datetime.now(UTC).timestamp() - seconds
 
 
 def _environment(container: Container) -> dict[str, str]:

@@ -27,10 +27,16 @@ PASSWORDS = (
     ("MYSQL_PASSWORD", "", "MYSQL_USER"),
 )
 EMPTY = ("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "MYSQL_ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_PASSWORD")
+# The variables that let a server choose its root's password at its first start.
+RANDOM = ("MARIADB_RANDOM_ROOT_PASSWORD", "MYSQL_RANDOM_ROOT_PASSWORD")
 DATABASES = ("MARIADB_DATABASE", "MYSQL_DATABASE")
 CONNECT_SECONDS = 5
 # The server's errors for an account, a host or a plugin of authentication that it does not accept.
 REFUSED = (1044, 1045, 1130, 1227, 1698)
+
+
+class NoAnswer(LabError):
+    """An error for a server that accepts no connection."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ def database_from(found: Mapping[str, str], text_of: Callable[[str], str]) -> st
 
 
 def version_for(address: tuple[str, int], account: Account) -> Version | None:
-    """Return the version of the server that accepts the account; None if it is refused, LabError if none answers."""
+    """Return the version of the server that accepts the account; None if it is refused, NoAnswer if none answers."""
     host, port = address
     try:
         connection = tls.TlsConnection(
@@ -118,7 +124,7 @@ def version_for(address: tuple[str, int], account: Account) -> Version | None:
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         if isinstance(error, pymysql.err.OperationalError) and code_of(error) in REFUSED:
             return None
-        raise LabError(
+        raise NoAnswer(
             f"the server at {host}:{port} does not answer: {error}", "a connection", "./lab status"
         ) from error
     try:

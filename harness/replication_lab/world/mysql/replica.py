@@ -164,6 +164,11 @@ class Replica:
             tid=applier.get("TID"),
         )
 
+    def has_received(self, end: tuple[str, int]) -> bool:
+        """Return whether it has received its source's binary log up to this end, (file, place)."""
+        found = self.progress()
+        return found is not None and found.received >= end
+
     def _applier(self) -> dict[str, Any]:
         """Return the applier's row of the process list; the receiver's row waits for its source to send."""
         rows = self.server.rows("SELECT * FROM information_schema.PROCESSLIST WHERE USER = 'system user'")

@@ -1,10 +1,15 @@
-"""The variables that only MySQL or only MariaDB has, and the other's in their place: variables.yaml."""
+"""The variables that only MySQL or only MariaDB has, and the other's in their place: variables.yaml.
+
+Options that are no variables: not_variables.yaml.
+"""
 
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 import msgspec
+
+from replication_lab.model.lab.server_version import Version
 
 TITLES = {"mysql": "MySQL", "mariadb": "MariaDB"}
 
@@ -31,6 +36,18 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return owners[0] if len(owners) == 1 else ""
 
 
+class NotVariables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One entry of not_variables.yaml."""
+
+    options: list[str]
+    mysql_before: tuple[int, ...] = ()
+
+    def have(self, name: str, version: Version) -> bool:
+        """Return whether an option is one of these at a server of a version."""
+        is_older = version.family != "mariadb" and version.numbers < self.mysql_before
+        return (is_older or not self.mysql_before) and any(_fits(each, name) for each in self.options)
+
+
 def _fits(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
@@ -38,6 +55,16 @@ def _fits(pattern: str, name: str) -> bool:
 @cache
 def pairs() -> list[Pair]:
     return msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=list[Pair])
+
+
+@cache
+def _not_variables() -> list[NotVariables]:
+    return msgspec.yaml.decode(Path(__file__).with_name("not_variables.yaml").read_bytes(), type=list[NotVariables])
+
+
+def is_variable(name: str, version: Version) -> bool:
+    """Return whether an option that a server's program takes is also a variable, by which it can be read."""
+    return not any(each.have(name, version) for each in _not_variables())
 
 
 def why_unknown(name: str, family: str, known: Collection[str] = ()) -> str:

@@ -1,0 +1,79 @@
+"""The base of faults that keep packets of one service from nodes: rules in the network of that service."""
+
+from collections.abc import Sequence
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import MYSQL_PORT, Lab
+from replication_lab.world.docker.service import Service
+from replication_lab.world.packets.namespace import Beside
+
+# In both directions, before every other rule; -D deletes exactly what -I inserted.
+RULES = "for way in 'INPUT -s' 'OUTPUT -d'; do iptables -w {act} $way {address} -j DROP; done"
+CONNECTS = "timeout 1 bash -c '</dev/tcp/{address}/{port}' && echo connects || echo no answer"
+AGAIN_SECONDS = 20
+
+
+class CutOff:
+    """Services that no packet reaches from the addresses of nodes, and whose packets reach none of these."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        self.lab = lab
+        # Taken before: a node that a fault ends has none. Each service with the addresses, by what they are called.
+        self._ways = self.ways(nodes)
+        self._dropped: list[tuple[Service, str]] = []
+        # What changes packets there is started before anything observes the lab.
+        for service, _ in self._ways:
+            Beside(service).run("true")
+
+    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
+        """Return the services, each with the addresses that it is to be cut off from, by their names."""
+        raise NotImplementedError
+
+    def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
+        return {node: next(iter(self.lab.service(node).addresses())) for node in nodes}
+
+    def inject(self) -> None:
+        for service, addresses in self._ways:
+            for address in addresses.values():
+                self._dropped.append((service, address))
+                Beside(service).run(RULES.format(act="-I", address=address))
+
+    def verify(self) -> list[Proof]:
+        """Prove that the service gets no answer of a server there."""
+        return [self._proof(service, name, address, "no answer") for service, name, address in self._each()]
+
+    def recover(self) -> None:
+        while self._dropped:
+            service, address = self._dropped.pop()
+            Beside(service).run(RULES.format(act="-D", address=address))
+
+    def verify_recovered(self) -> list[Proof]:
+        """Wait until the service gets an answer again."""
+        for service, _, address in self._each():
+            clock.wait_until(
+                lambda service=service, address=address: self._answer(service, address) == "connects",  # type: ignore[misc]  # the loop's values
+                f"{service.name} to reach {address} again",
+                AGAIN_SECONDS,
+                every=0.1,
+            )
+        return [self._proof(service, name, address, "connects") for service, name, address in self._each()]
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def _each(self) -> list[tuple[Service, str, str]]:
+        return [(service, name, address) for service, found in self._ways for name, address in found.items()]
+
+    def _proof(self, service: Service, name: str, address: str, expected: str) -> Proof:
+        found = self._answer(service, address)
+        return Proof(f"the server of {name}, asked by {service.name}", found, found == expected, expected)
+
+    def _answer(self, service: Service, address: str) -> str:
+        return service.run("bash", "-c", CONNECTS.format(address=address, port=MYSQL_PORT)).strip()
+
+
+def none_to_break(lab: Lab, what: str) -> LabError:
+    """Return the error for a lab without an endpoint, or a manager."""
+    return LabError(f"{lab.name} has no {what}", f"a drill with the key {what}, or the option", "./lab drill --help")

@@ -1,0 +1,191 @@
+"""Who lets another node take over in a drill, and what became of it: the lab itself, or a failover manager."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replication_lab.lab import managers
+from replication_lab.model.core.errors import LabError, WouldLose
+from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.lab.manager import AFTER, asked_manager
+from replication_lab.model.lab.succession import TakenOver
+from replication_lab.replication.kind import Nodes
+from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.lab import Lab
+
+# How long a person's failover may take: it waits for the replica to apply what it has received.
+FAILOVER_SECONDS = 120
+
+
+@dataclass
+class StepChange:
+    """What became of a failover in a step.
+
+    `to` is the node that takes writes now, empty if no other one does; `replaced` are the nodes to be taken back.
+    `refused` is why a failover was refused. `promoted` are the nodes that began to take writes under a manager, and
+    `left` is what it left to do.
+    """
+
+    to: str = ""
+    replaced: Sequence[str] = ()
+    refused: str = ""
+    done: TakenOver | None = None
+    promoted_s: float | None = None
+    promoted: list[tuple[float, str]] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+class Succession(Protocol):
+    """Lets another node take over. Times are seconds since the load began."""
+
+    def wait(self, step: Step, broke: float) -> None:
+        """Wait until the step has lasted its time; it began at `broke`."""
+
+    def lead(self, step: Step) -> StepChange:
+        """Let a node take over, or wait until one has, just before the fault is undone."""
+
+    def settle(self, step: Step, change: StepChange) -> StepChange:
+        """Return what became of it after the fault was undone, with the nodes that have to be taken back."""
+
+    def resume(self) -> None:
+        """Go on after all nodes are healthy again; LabError if that is not possible."""
+
+
+@dataclass
+class ByLab:
+    """The lab promotes the node that the drill names."""
+
+    nodes: Nodes
+    drill: Drill
+    tell: Tell
+    now: Callable[[], float]
+
+    def wait(self, step: Step, broke: float) -> None:
+        clock.pause(broke + step.seconds - self.now())
+
+    def lead(self, step: Step) -> StepChange:
+        if not step.failover:
+            return StepChange()
+        began = self.now()
+        if step.is_refused:
+            try:
+                done = self.nodes.take_over(step.promotes)
+            except WouldLose as error:
+                self.tell(f"  {self.now():5.1f} s: failover to {step.promotes} refused: {error.found}")
+                return StepChange(refused=error.found)
+        else:
+            done = self.nodes.take_over_after_loss(step.promotes)
+        took = round(self.now() - began, 3)
+        self.tell(f"  {self.now():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
+        clock.pause(self.drill.after)
+        return StepChange(step.promotes, done.replaced, done=done, promoted_s=took)
+
+    def settle(self, step: Step, change: StepChange) -> StepChange:  # noqa: ARG002 - only a manager acts by itself
+        return change
+
+    def resume(self) -> None:
+        pass
+
+
+class ByManager:
+    """A manager promotes a node, or does not. What it leaves to do is done by the lab once the fault has been undone.
+
+    A manager without a program is a person: the lab does what that person would do.
+    """
+
+    def __init__(self, lab: Lab, nodes: Nodes, drill: Drill, tell: Tell, now: Callable[[], float], writes: TakesWrites):
+        self._lab, self._nodes, self._drill, self._tell, self._now, self._writes = lab, nodes, drill, tell, now, writes
+        self._kind = catalogue.manager(drill.manager)
+        self._after = dict(asked_manager(drill.manager, self._kind, drill.manager_settings).settings).get(AFTER, 0)
+        self._source, self._broke, self._refused = nodes.written_at(), 0.0, ""
+        self._done: TakenOver | None = None
+        self._has_acted = False
+        self.refuse_unmanaged()
+
+    def refuse_unmanaged(self) -> None:
+        """Raise LabError if the manager does not see the nodes as they are."""
+        if self._kind.image:
+            proof = managers.prove_view(self._lab, managers.running(self._lab))
+            if not proof.ok:
+                raise LabError(
+                    f"{self._drill.manager} does not manage {self._lab.name}: {proof.found}",
+                    "a manager that sees the source and each replica",
+                    f"./lab status --lab {self._lab.name}",
+                )
+
+    def wait(self, step: Step, broke: float) -> None:
+        self._broke, self._done, self._refused, self._has_acted = broke, None, "", False
+        self._watch(step, broke + step.seconds)
+
+    def lead(self, step: Step) -> StepChange:
+        if step.failover:
+            self._watch(step, self._broke + self._after + self._kind.within, lambda: bool(self._promoted()))
+        promoted = self._promoted()
+        if not promoted:
+            said = f"{self._drill.manager} let no node take over"
+            self._tell(f"  {self._now():5.1f} s: {self._refused or said}")
+            return StepChange(refused=self._refused or said if step.is_refused else "")
+        at, node = promoted[0]
+        self._tell(f"  {at:5.1f} s: {self._drill.manager} let {node} take over")
+        clock.pause(self._drill.after)
+        return StepChange(promoted_s=round(at - self._broke, 3), promoted=promoted)
+
+    def settle(self, step: Step, change: StepChange) -> StepChange:
+        self._watch(step, self._now() + self._kind.settles)
+        if self._kind.image:
+            managers.running(self._lab).quiet()
+        promoted = self._promoted()
+        if not promoted:
+            return change
+        # A node that was promoted may refuse writes again, as one that hears another one again.
+        now = self._writes.now()
+        to = next((node for _, node in reversed(promoted) if node in now), (*now, promoted[-1][1])[0])
+        if self._done:
+            done = self._done
+            left = [f"./lab failover {to}", *(f"./lab rejoin {name}" for name in done.replaced)]
+        else:
+            done, left = self._nodes.adopt(to, self._source)
+        self._source = to
+        self._tell(f"  {self._now():5.1f} s: left to do: {'; '.join(left) or 'nothing'}")
+        return StepChange(to, done.replaced, "", done, change.promoted_s, promoted, left)
+
+    def resume(self) -> None:
+        if self._kind.image:
+            managers.running(self._lab).manage()
+            self.refuse_unmanaged()
+
+    def _promoted(self) -> list[tuple[float, str]]:
+        return [one for one in self._writes.begun() if one[0] > self._broke]
+
+    def _watch(self, step: Step, end: float, is_done: Callable[[], bool] = lambda: False) -> None:
+        """Wait until a moment, or until something is done; a person acts meanwhile."""
+
+        def over() -> bool:
+            self._act(step)
+            return is_done() or self._now() >= end
+
+        clock.wait_until(over, "the end of a step", max(end - self._now(), 0) + FAILOVER_SECONDS, every=0.1)
+
+    def _act(self, step: Step) -> None:
+        """Do what a person does who has seen no source for some time."""
+        if self._kind.image or self._has_acted or self._writes.silent_s(self._source) < self._after:
+            return
+        self._has_acted = True
+        node = step.promotes or self._most_advanced()
+        try:
+            if step.is_refused:
+                self._done = self._nodes.take_over(node)
+            else:
+                self._done = self._nodes.take_over_after_loss(node)
+        except LabError as error:
+            self._refused = f"failover to {node} refused: {error.found}"
+
+    def _most_advanced(self) -> str:
+        """Return the replica that has received the most, of those that answer."""
+        with suppress(ValueError):
+            found = {name: each.received or 0 for name, each in self._nodes.positions().items() if each.replicates}
+            return max(found, key=lambda name: found[name])
+        raise LabError("no replica answers", "a replica that can take over", f"./lab status --lab {self._lab.name}")

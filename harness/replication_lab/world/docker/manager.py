@@ -1,0 +1,61 @@
+"""The failover manager of a running lab: its containers, what it sees, and whether it may act."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from replication_lab.model.lab.manager import AskedManager, ManagerKind, roles_in
+from replication_lab.model.lab.topology import Topology
+from replication_lab.world import at_once, catalogue, compose_template
+from replication_lab.world.docker.service import Service
+
+
+def overlay(lab: str, compose_file: Path, topology: Topology, asked: AskedManager) -> str:
+    """Return the Compose file that adds the manager to a topology.
+
+    `ports` are those at Toxiproxy by which a node replicates from each other one, {node: {other: port}}.
+    """
+    nodes = [node.name for node in topology.nodes]
+    return compose_template.filled(
+        catalogue.MANAGERS / f"{asked.name}.yaml.j2",
+        lab=lab,
+        topology=compose_file,
+        replication=topology.replication,
+        nodes=nodes,
+        ports={node: {peer: topology.port_between(peer, node) for peer in nodes if peer != node} for node in nodes},
+        source=topology.source.name,
+        **dict(asked.settings),
+    )
+
+
+@dataclass(frozen=True)
+class RunningManager:
+    """A manager of a lab, by its containers: one, or one beside each node."""
+
+    name: str
+    kind: ManagerKind
+    services: tuple[Service, ...]
+
+    def view(self) -> dict[str, str]:
+        """Return the role of each node that it manages, as it sees them; LabError if one of its programs cannot."""
+        return roles_in(self.said())
+
+    def said(self) -> str:
+        """Return what it prints of its view: the roles, or why it sees none."""
+        return "\n".join(at_once.of_each(lambda service: service.run(*self.kind.view), self.services)).strip()
+
+    def manage(self) -> None:
+        """Let it act from now on."""
+        self._each(self.kind.manage)
+
+    def quiet(self) -> None:
+        """Let it only observe from now on."""
+        self._each(self.kind.quiet)
+
+    def beside(self, nodes: Sequence[str]) -> list[Service]:
+        """Return its programs beside these nodes; the only one of a manager that has one."""
+        own = self.kind.services(nodes)
+        return [service for service in self.services if service.name in own]
+
+    def _each(self, command: Sequence[str]) -> None:
+        at_once.of_each(lambda service: service.run(*command), self.services)

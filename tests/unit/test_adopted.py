@@ -1,0 +1,38 @@
+"""What a failover manager leaves to do is found, told and done; against servers that are only state."""
+
+from replication_lab.replication import failover
+from replication_lab.replication.adopted import adopt
+
+from tests.fakes import standing
+
+nodes_answer, lab = standing.nodes_answer, standing.lab
+
+
+def promoted(lab):
+    """Let the replica `near` take writes without a source, as a script of a manager does."""
+    near = lab.nodes["near"]
+    near.port, near.read_only = None, False
+
+
+def test_a_replica_that_still_follows_the_old_source_is_repointed_and_the_old_one_taken_back(lab):
+    """Both are told, and so is an old source that takes writes."""
+    promoted(lab)
+    done, left = adopt(lab, "near", "source")
+
+    assert done.repointed == ["far"] and done.replaced == ["source"]
+    assert left == [
+        "source takes writes, too",
+        "far replicates from source, not from near",
+        "source replicates from no node, not from near",
+    ]
+    assert {"read_only": 1} in lab.nodes["source"].told
+    assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
+
+
+def test_a_replica_that_is_ahead_of_the_promoted_one_is_taken_back(lab):
+    """It comes before the node that has no source: it could not follow that one's replica."""
+    promoted(lab)
+    lab.nodes["far"].has = "0-1-12"
+    done, _ = adopt(lab, "near", "source")
+
+    assert done.repointed == [] and done.replaced == ["far", "source"]
