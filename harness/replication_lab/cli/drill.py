@@ -23,7 +23,9 @@ from replication_lab.cli.options import (
     of_image,
     of_manager,
     of_runs,
+    of_sites,
     server_of,
+    sites_of,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
@@ -47,6 +49,7 @@ from replication_lab.world import catalogue, places
 @of_engine
 @of_image
 @of_runs(1, "count")
+@of_sites
 @of_endpoint
 @of_manager
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
@@ -84,7 +87,11 @@ def drill(
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
-    _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
+    _run(
+        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
+        *(count, keep, json_),
+    )
 
 
 def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
@@ -123,9 +130,9 @@ def _on_attached(
             "a project whose endpoint was named when it was attached, and whose manager is its own",
             "./lab attach --help",
         )
-    if topology or others["engine"] or others["image"]:
+    if topology or others["engine"] or others["image"] or others["sites"]:
         raise LabError(
-            f"--lab {others['name']} with {topology or 'options for the servers'}",
+            f"--lab {others['name']} with {topology or 'options for servers or sites'}",
             "either an attached project, which is used as it is, or a topology",
             f"./lab drill --lab {others['name']}",
         )

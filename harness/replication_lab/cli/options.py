@@ -7,13 +7,16 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
+from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.core.quantity import COUNT, DURATION, WrittenQuantity
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
+from replication_lab.model.lab.site import ADDRESS_OPTION, OPTION, Site, placed
 from replication_lab.model.lab.storage import AUTO
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import beside_nodes
+from replication_lab.world.docker import beside_nodes, engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -117,6 +120,19 @@ of_manager = click.option(
     help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
     "[default: the lab promotes]",
 )
+
+
+of_sites = all_of(
+    click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
+    click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
+)
+
+
+def sites_of(topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...]) -> dict[str, Site]:
+    """Return the site of each node; empty for a lab on one engine."""
+    asked = pairs(OPTION, endpoints, "replica=ssh://ops@db2")
+    named = {node: engine.endpoint_of(text) for node, text in asked.items()}
+    return placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"))
 
 
 def percentage(text: str, option: str) -> float:
