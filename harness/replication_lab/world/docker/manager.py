@@ -45,17 +45,15 @@ class RunningManager:
         return "\n".join(at_once.of_each(lambda service: service.run(*self.kind.view), self.services)).strip()
 
     def manage(self) -> None:
-        """Let it act from now on."""
-        self._each(self.kind.manage)
+        """Let it act from now on, first beside the source."""
+        for service in self.services:
+            service.run(*self.kind.manage)
 
     def quiet(self) -> None:
         """Let it only observe from now on."""
-        self._each(self.kind.quiet)
+        at_once.of_each(lambda service: service.run(*self.kind.quiet), self.services)
 
     def beside(self, nodes: Sequence[str]) -> list[Service]:
         """Return its programs beside these nodes; the only one of a manager that has one."""
         own = self.kind.services(nodes)
         return [service for service in self.services if service.name in own]
-
-    def _each(self, command: Sequence[str]) -> None:
-        at_once.of_each(lambda service: service.run(*command), self.services)
