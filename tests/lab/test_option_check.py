@@ -45,7 +45,9 @@ def test_a_program_names_every_option_that_its_server_does_not_take(image):
     """Each by its line, in one answer."""
     found = option_check.complaints(image, given_texts.read(FILES / "misspelt.cnf"))
 
-    assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"}
+    # MySQL 5.7 says nothing of a value that it changes: there the proof after the start names it.
+    silent = {"6"} if option_check.program(image).version.numbers[:2] == (5, 7) else set()
+    assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"} - silent
 
 
 def test_an_option_that_is_no_variable_is_named_by_its_line(image):
