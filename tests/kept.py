@@ -28,6 +28,7 @@ from rich.console import Console
 from tests import drill_page, kept_anomalies
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
+from tests.kept_predictions import predictions
 from tests.kept_table import digits, known_value, quoted, table, with_interval
 from tests.records import golden
 
@@ -391,6 +392,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "topologies": topologies,
     "compare": compare,
     "history": history,
+    "predictions": predictions,
     "bench": bench,
     "bench_machine": bench_machine,
 }

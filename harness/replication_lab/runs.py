@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -23,6 +23,7 @@ from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.site import Site
 from replication_lab.model.live.record import Live
 from replication_lab.model.record.record import Record
 from replication_lab.report import (
@@ -113,14 +114,21 @@ def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> 
             )
 
 
-def drill(
-    topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell, *, keep: bool = False
+def drill(  # noqa: PLR0913 - what is run, where, and what becomes of it
+    topology: str,
+    engine: str,
+    drills: Sequence[Drill],
+    seed: int,
+    tell: Tell,
+    *,
+    keep: bool = False,
+    sites: Mapping[str, Site] | None = None,
 ) -> tuple[Path, DrillsSummary]:
     """Run drills and write their report; return the folder and the summary. Refuse an unavailable engine.
 
     With `keep` the lab of the first drill that fails stays up, and the run ends there.
     """
-    asked = drill_set.lab_request(topology, engine, drills)
+    asked = replace(drill_set.lab_request(topology, engine, drills), sites=dict(sites or {}))
     drill_set.make_ready(topology, asked.engine, drills)
     journal = Journal(f"drill-{topology}")
     return _reported(

@@ -176,7 +176,8 @@ class FakeLab:
         return self.topology.source.name
 
     def __init__(self, world: "FakeWorld", topology: Topology, engine: str):
-        self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine
+        # A revision is after an "@", which no lab has in its name.
+        self.name, self.topology, self.engine = f"fake-{topology.name.replace('@', '-')}", topology, engine
         self.clock, self.shown = world.clock, queue.SimpleQueue()
         self._world, self._dice = world, Random(f"{world.seed}:{engine}")
         # Dice of their own: links are measured at the same time, and which asks first must not matter.

@@ -39,6 +39,7 @@ class FakeLink:
     """
 
     address = ("127.0.0.1", 0)
+    crosses_sites = False
 
     def __init__(self, name: str, dice: Random | None = None, answers: Any = None):
         self.name, self.refused, self._dice = name, set(), dice or Random(1)

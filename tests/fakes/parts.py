@@ -15,6 +15,9 @@ from tests.fakes.link import FakeProxies
 class FakeService:
     """A service of a fake lab whose own methods take the service's name."""
 
+    # The lab is on one engine.
+    site = ""
+
     def __init__(self, lab: Any, name: str):
         self.lab, self.name = lab, name
 

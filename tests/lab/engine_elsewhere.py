@@ -24,11 +24,23 @@ MISSING = ", ".join(
 
 @dataclass(frozen=True)
 class EngineElsewhere:
-    """An engine that a test started: its address for DOCKER_HOST, and that of its machine."""
+    """An engine that a test started: its address for DOCKER_HOST, and those of its machine and of this one for it."""
 
     host: str
     machine: str
     folder: Path
+    # The interface of this machine that leads there, and its address.
+    device: str = ""
+    neighbour: str = ""
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Break the network between the two machines within the block."""
+        _run("ip", "link", "set", self.device, "down")
+        try:
+            yield
+        finally:
+            _run("ip", "link", "set", self.device, "up")
 
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(self.host)
@@ -71,7 +83,7 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
         # In memory: images that are written to a disk would slow whatever runs beside this.
         _run("mount", "-t", "tmpfs", "-o", "size=4g", "engine", str(folder))
         stack.callback(_run, "umount", str(folder))
-        found = EngineElsewhere(f"tcp://{there}:2375", there, folder)
+        found = EngineElsewhere(f"tcp://{there}:2375", there, folder, name, f"10.77.{number}.1")
         stack.enter_context(_engine(name, folder, found, number))
         saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
         subprocess.run(

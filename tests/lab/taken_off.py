@@ -276,6 +276,8 @@ TAKEN_OFF = {
     "manager-cut": Sabotage(let_through, "iptables"),
     "endpoint-cut": Sabotage(let_through, "iptables"),
     "cut": Sabotage(whole, " sent POST /proxies/"),
+    "cut-site": Sabotage(whole, " sent POST /proxies/"),
+    "lose-site": Sabotage(alive, ": start"),
     "flap": Sabotage(whole, " sent POST /proxies/"),
     "toxic": Sabotage(clear, " sent DELETE /proxies/"),
     "packets": Sabotage(lossless, "iptables"),

@@ -131,6 +131,8 @@ def written(name: str, public: Public) -> int:
 def attached_drilled_and_restored(command, attach, public, folder, name, *others):
     """Do all of it, and compare everything with what it was before; the application writes all the time."""
     rows, before = written(name, public), everything(name, public)
+    # What has ended, such as a service that makes a cluster, would be created again.
+    planned = attaching.changed_by_up(folder, name)
     links = (part for link in public.links for part in ("--link", link))
     answer = attach(folder, name, *links, *public.others, *others, "--rtt", "40ms")
 
@@ -141,7 +143,7 @@ def attached_drilled_and_restored(command, attach, public, folder, name, *others
     for fault in public.faults:
         code, said = attaching.drilled(command, name, "--drill", fault)
         assert code == 0 and "HOLDS" in said, said
-    attaching.restored(command, folder, name, before["settings"], by_id=public.by_id)
+    attaching.restored(command, folder, name, before["settings"], planned, public.by_id)
     assert written(name, public) == rows + 2
     assert everything(name, public) == before
 

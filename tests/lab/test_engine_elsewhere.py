@@ -126,6 +126,22 @@ def test_an_engine_is_used_by_ssh(elsewhere, command):
 
 
 @pytest.mark.long
+def test_a_site_is_reached_by_ssh(elsewhere, command, name):
+    """The replica alone is there: the images are there already, and each command finds the site again."""
+    with reached_by_ssh(elsewhere) as by_ssh:
+        before, path = elsewhere.things(), {"PATH": by_ssh["PATH"]}
+        site = ("--site", f"replica={by_ssh['DOCKER_HOST']}", "--site-address", f"replica={elsewhere.machine}")
+        up = command("up", "async", "--lab", name, *site, "--site-address", f"source={elsewhere.neighbour}", **path)
+        asked = command("sql", "replica", "-e", "SELECT @@server_id", "--lab", name, **path)
+        down = command("down", "--lab", name, **path)
+        wait_until(lambda: elsewhere.things() == before, "nothing to be left")
+
+    assert up.returncode == 0 and "a real network" in up.stderr, up.stdout + up.stderr
+    assert asked.stdout.split()[-1] == "2", asked.stderr
+    assert down.returncode == 0, down.stderr
+
+
+@pytest.mark.long
 def test_an_ssh_that_does_not_lead_there_is_one_error(command):
     """With the command that shows why."""
     found = command("status", DOCKER_HOST="ssh://nobody@127.0.0.1:9")
@@ -157,7 +173,7 @@ TICKS = 0.05
 def elsewhere_is(monkeypatch):
     """Set the reason why the engine's machine is not this one, as for the readings of the machine; empty if it is."""
     # Its container ends with the last reference to it.
-    monkeypatch.setattr(reach, "_hands", [])
+    monkeypatch.setattr(reach, "_hands", {})
 
     def set_(reason):
         monkeypatch.setattr(machine, "facts", lambda: machine.EngineMachine("", "", 1, 1, "", elsewhere=reason))

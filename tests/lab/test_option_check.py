@@ -54,7 +54,7 @@ def test_an_option_that_is_no_variable_is_named_by_its_line(image):
     found = {option.place: why for option, why in option_check.complaints(image, file).items()}
 
     assert [*found] == ["a.cnf line 2", "a.cnf line 3"]
-    assert all("no variable" in why for why in found.values())
+    assert all("not a variable" in why for why in found.values())
 
 
 def test_a_quoted_value_reaches_the_program_as_it_is(image):

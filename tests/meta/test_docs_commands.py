@@ -18,7 +18,7 @@ TYPED = sorted({line for page, line in commands.of_lab() if page != "adding.md"}
 # Those that write a file which another command reads.
 SAVED = [line for line in TYPED if " --save " in line]
 # Those that read records; the page of comparisons names a run by its day.
-RECORDED = ("compare", "history", "report")
+RECORDED = ("compare", "history", "report", "predict")
 KEPT = "20261124-233146-semisync_wan"
 
 
@@ -64,6 +64,8 @@ def test_commands_about_records_work_on_kept_ones(typed, runs, tmp_path, undrawn
     run = golden.unpack("semisync_wan", tmp_path)
     for name in (KEPT, "20261125-120000-semisync_wan"):
         shutil.copytree(run, runs / name)
+    for name in ("galera_vs_semisync", "replica_count"):
+        golden.unpack(name, runs)
     for folder in ("figures", "baselines"):
         Path(folder).mkdir()
     # No two runs begin in the same millisecond.

@@ -182,10 +182,10 @@ def test_a_project_of_others_is_not_started_over(engine, refused):
 
     assert (
         "lab-a is a Compose project that is not a lab of yours: lab-a-app-1"
-        in refused(project.refuse_taken, "lab-a").found
+        in refused(labels.refuse_taken, "lab-a").found
     )
-    assert "data of an earlier lab-b exists" in refused(project.refuse_taken, "lab-b").found
-    project.refuse_taken("lab-c")
+    assert "data of an earlier lab-b exists" in refused(labels.refuse_taken, "lab-b").found
+    labels.refuse_taken("lab-c")
 
 
 def test_a_topology_is_not_read_from_a_file_that_a_label_names(engine, state, tmp_path):
@@ -264,7 +264,7 @@ def test_a_machine_whose_agent_is_silent_is_told_from_a_command_that_fails(engin
 def test_the_password_is_private(state, lab):
     """The file with the lab's password can be read by its owner only, and is written whole."""
     path = lab_files.file_of(lab.name, lab_files.SETTINGS)
-    files.write_whole(path, project._environment(lab).encode())
+    files.write_whole(path, project._environment(lab, {}).encode())
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [path.name for path in state.iterdir()] == ["lab-a.env"]
@@ -272,7 +272,7 @@ def test_the_password_is_private(state, lab):
 
 def test_the_environment_of_a_lab_says_whose_it_is(lab):
     """Project, engine, image in place of its own, password and owner: all that the Compose files ask for."""
-    lines = dict(line.split("=", 1) for line in project._environment(lab).splitlines())
+    lines = dict(line.split("=", 1) for line in project._environment(lab, {}).splitlines())
 
     assert lines.pop("LAB_ENDPOINT_PASSWORD") not in lines.values()
     assert lines == {

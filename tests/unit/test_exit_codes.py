@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab import runs as running
+from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.cli import attach as attach_command
 from replication_lab.cli import compare, disk, node, record
 from replication_lab.cli import lab as lab_command
@@ -14,6 +15,8 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.verdict import worst
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
+
+from tests.unit.test_attach_command import PLAN, SEEN, UNSEEN
 
 GOOD, BAD = Proof("what", "found", ok=True), Proof("what", "found", ok=False)
 LAB = SimpleNamespace(name="lab-x")
@@ -41,6 +44,7 @@ def prepared(monkeypatch):
             (node.acting, "act"),
             (node.sql_files, "run_typed"),
             (attach_command.attaching, "attach"),
+            (attach_command.attaching, "detach"),
             (running, "judge"),
             (compare, "compare"),
         ):
@@ -49,6 +53,8 @@ def prepared(monkeypatch):
         for quiet in ("_digests", "_as_data"):
             monkeypatch.setattr(compare, quiet, lambda _found: {})
         monkeypatch.setattr(record, "print_summary", lambda *_: None)
+        monkeypatch.setattr(attach_command, "plan", lambda _asked: PLAN)
+        monkeypatch.setattr(attach_command.views, "view", lambda _lab: {})
 
     return prepare
 
@@ -60,6 +66,8 @@ def ended(code):
 
 CHECK, STOP = ("disk", "check", "replica", "--json"), ("stop", "replica", "--json")
 TOXIC, SQL = ("toxic", "a-b", "40ms", "--json"), ("sql", "source", "-e", "DROP TABLE t")
+ATTACH, DETACH = ("attach", "--link", "app:db", "--yes", "--json"), ("detach", "--lab", "shop", "--json")
+DETACHED = {"project": "shop", "unnamed": []}
 REPORT, COMPARE = ("report", "x", "--json"), ("compare", "a", "b", "--json")
 
 
@@ -86,9 +94,14 @@ REPORT, COMPARE = ("report", "x", "--json"), ("compare", "a", "b", "--json")
         (SQL, {"run_typed": lambda *_: None}, 0, 0),
         (SQL, {"run_typed": raising(LabError("1064"))}, 2, 3),
         (SQL, {"run_typed": raising(OutcomeUnknown("no answer"))}, 3, 1),
+        (ATTACH, {"attach": lambda *_: (LAB, [SEEN])}, 0, 0),
+        (ATTACH, {"attach": raising(NotAsBefore("replica is not as before"))}, 1, 1),
+        (ATTACH, {"attach": lambda *_: (LAB, [UNSEEN])}, 3, 2),
+        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=[], broken=None)}, 0, 0),
+        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=["ports"], broken=None)}, 1, 1),
         (("nonsense",), {}, 2, 3),
         (("run",), {}, 2, 3),
-        (("drill", "galera", "--count", "none"), {}, 2, 3),
+        (("drill", "galera", "--runs", "none"), {}, 2, 3),
         (("engines",), {}, 2, 2),
         (("--version",), {}, 0, 0),
     ],

@@ -41,7 +41,7 @@ def test_the_load_of_an_engine_s_own_machine_is_read_there(at, monkeypatch):
     """What this process sees of its own machine says nothing of the engine's; this process runs elsewhere, too."""
     at(FAR)
     second = itertools.count()
-    monkeypatch.setattr(reach, "files", lambda _paths: MachineFiles(files_of_another(next(second))))
+    monkeypatch.setattr(reach, "files", lambda *_paths: MachineFiles(files_of_another(next(second))))
     monkeypatch.setattr(noise.threading.Thread, "start", lambda _self: None)
     monkeypatch.setattr(noise.threading.Thread, "join", lambda _self: None)
     meter = noise.NoiseMeter([])
@@ -56,7 +56,7 @@ def test_a_busy_machine_of_the_harness_is_no_noise_there(at, monkeypatch):
     at(FAR)
     second = itertools.count()
 
-    def quiet(_paths):
+    def quiet(_paths, _site):
         times = f"0 0 0 {100 * next(second)} 0 0 0 0 0 0"
         return MachineFiles({**files_of_another(0), "/proc/stat": f"cpu  {times}\ncpu0 {times}\n"})
 
@@ -78,7 +78,7 @@ def test_a_load_that_cannot_be_read_is_not_quiet(at, monkeypatch):
     """The engine's machine runs no container that could read it."""
     at(FAR)
 
-    def refuse(_paths):
+    def refuse(_paths, _site):
         raise LabError("no such image", "the image toxiproxy", "./lab doctor")
 
     monkeypatch.setattr(reach, "files", refuse)

@@ -176,7 +176,7 @@ def test_a_command_of_this_process_is_known_by_the_number_that_the_engine_gave_i
     api = SimpleNamespace(
         inspect_container=lambda _id: {"ExecIDs": list(numbers)}, exec_inspect=lambda each: {"Pid": numbers[each]}
     )
-    monkeypatch.setattr(commands.engine, "client", lambda: SimpleNamespace(api=api))
+    container = SimpleNamespace(id=ID, client=SimpleNamespace(api=api))
     monkeypatch.setattr(requests_made, "commands", lambda: {"own"})
 
-    assert commands.of_others(ID) == {30}
+    assert commands.of_others(container) == {30}

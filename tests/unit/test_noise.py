@@ -50,7 +50,7 @@ def noise_of(monkeypatch):
     monkeypatch.setattr(noise.threading.Thread, "join", lambda _self: None)
 
     def found(*readings: Used):
-        monkeypatch.setattr(noise, "Reader", lambda _labs: Readings(*readings))
+        monkeypatch.setattr(noise, "Reader", lambda *_labs: Readings(*readings))
         meter = NoiseMeter([])
         for _ in readings[2:]:
             meter._take()
@@ -168,7 +168,7 @@ def test_less_than_a_burst_is_quiet(used_in_each, noise_of):
 
 def test_a_burst_before_the_load_is_not_of_it(noise_of, monkeypatch):
     """The meter is started with a measurement, and started again with its load."""
-    monkeypatch.setattr(noise, "Reader", lambda _labs: Readings(*seconds(1, 1, 1, 1, 0, 0, 0, 0)))
+    monkeypatch.setattr(noise, "Reader", lambda *_labs: Readings(*seconds(1, 1, 1, 1, 0, 0, 0, 0)))
     meter = NoiseMeter([])
     for _ in range(3):
         meter._take()
@@ -198,7 +198,7 @@ def test_a_time_in_which_the_machine_was_not_read_is_not_quiet(noise_of, monkeyp
             return found
 
     monkeypatch.setattr(noise, "LONGEST_GAP", 3.0)
-    monkeypatch.setattr(noise, "Reader", lambda _labs: Broken(*map(used, range(6))))
+    monkeypatch.setattr(noise, "Reader", lambda *_labs: Broken(*map(used, range(6))))
     meter = NoiseMeter([])
     for _ in range(4):
         meter._take()
@@ -355,7 +355,7 @@ def test_waiting_for_quiet_ends_when_it_is_or_when_the_time_is_over(becomes_quie
             busy = min(fake.timer(), 5.0) if becomes_quiet else fake.timer()
             return used(fake.timer(), {"busy": busy}, processes={Process(1, 0): work("backup", busy)})
 
-    monkeypatch.setattr(noise, "Reader", lambda _labs: Busy())
+    monkeypatch.setattr(noise, "Reader", lambda *_labs: Busy())
 
     assert noise.wait_for_quiet([], 60, told.append) is expected
     assert len(told) == 1 and "backup" in told[0]

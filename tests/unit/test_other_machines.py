@@ -66,7 +66,7 @@ def at(monkeypatch, platform):
         "/proc/cpuinfo": "model name\t: Apple M4\n",
         "/proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 153600 kB\n",
     }
-    monkeypatch.setattr(reach, "files", lambda _paths: MachineFiles(files))
+    monkeypatch.setattr(reach, "files", lambda *_paths: MachineFiles(files))
 
     def put(info, processor="amd64"):
         found = facts_of(info, processor)

@@ -18,7 +18,7 @@ def client(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     class Node:
-        container = type("Container", (), {"name": "lab-a-source-1"})
+        container, site = type("Container", (), {"name": "lab-a-source-1"}), ""
 
     def run(says, sql="SELECT 1;\nSELECT 2;"):
         program = tmp_path / "docker"

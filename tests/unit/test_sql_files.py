@@ -12,7 +12,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
-from replication_lab.world.docker import engine, project
+from replication_lab.world.docker import engine, labels, project
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.session import MISSING
@@ -143,7 +143,7 @@ def test_a_statement_that_fails_removes_the_lab(lab, monkeypatch, refused):
     monkeypatch.setattr(labs, "prove", lambda *_: pytest.fail("a lab whose rows are missing was proved"))
     monkeypatch.setattr(project, "start", lambda _asked: lab)
     monkeypatch.setattr(project, "all_labs", dict)
-    monkeypatch.setattr(project, "refuse_taken", lambda _name: None)
+    monkeypatch.setattr(labels, "refuse_taken", lambda *_: None)
     monkeypatch.setattr(labs, "tidy", lambda _tell: None)
     monkeypatch.setattr(labs.images, "ensure", lambda _names: None)
     monkeypatch.setattr(engine, "ensure", lambda: None)

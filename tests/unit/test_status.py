@@ -63,7 +63,7 @@ lab-chain  chain, mariadb 11.8.6
 )
 def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monkeypatch):
     """The advice never breaks a link where there is none."""
-    node = SimpleNamespace(bound=lambda _port: ("127.0.0.1", 1))
+    node = SimpleNamespace(bound=lambda _port: ("127.0.0.1", 1), site="")
     lab = SimpleNamespace(
         name="lab-x",
         topology=catalogue.topology(topology),

@@ -317,7 +317,7 @@ class UsedVolume:
 def used_by(monkeypatch, *projects):
     users = [SimpleNamespace(labels={removal.labels.PROJECT: project}) for project in projects]
     containers = SimpleNamespace(list=lambda **_options: users)
-    monkeypatch.setattr(removal.docker_engine, "client", lambda: SimpleNamespace(containers=containers))
+    monkeypatch.setattr(UsedVolume, "client", SimpleNamespace(containers=containers), raising=False)
 
 
 def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):

@@ -113,7 +113,7 @@ def test_an_unknown_outcome_ends_with_status_3(lab, monkeypatch):
     def lost(*_):
         raise GONE
 
-    monkeypatch.setattr(script, "_answer", lost)
+    monkeypatch.setattr(script, "rows_of", lost)
     ended = typed("sql", "source", "-e", INSERT)
 
     assert ended.exit_code == 3

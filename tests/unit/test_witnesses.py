@@ -11,6 +11,7 @@ from replication_lab.witnesses.links import LinkWitness
 from replication_lab.witnesses.paths import paths
 from replication_lab.witnesses.sampled import Sampled
 from replication_lab.world import catalogue, clock, requests_made
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import engine_events, labels
 from replication_lab.world.docker.engine_events import EngineEvents
 from replication_lab.world.packets import netem, packet_loss
@@ -39,7 +40,7 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch):
     found = FakeEngine()
-    monkeypatch.setattr(engine_events.docker_engine, "client", lambda: found)
+    monkeypatch.setattr(docker_engine, "client", lambda: found)
     return found
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from replication_lab import experiments
-from replication_lab import runs as running
+from replication_lab import experiments, runs
 from replication_lab.cli import command, files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.exit_codes import leave
@@ -17,25 +16,25 @@ from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
     Written,
     as_json,
-    clients,
     clients_from,
-    duration,
     keep_failed,
+    of_clients,
     of_cnf,
+    of_duration,
     of_endpoint,
     of_engine,
     of_image,
     of_manager,
     of_node_disk,
     of_node_storage,
+    of_runs,
     on_noise,
     percentage,
-    runs,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.core.quantity import COUNT, DURATION
+from replication_lab.model.core.quantity import COUNT, DURATION, values_of
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.server_name import lab_text, server_text
@@ -64,7 +63,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
 @of_cnf
 @click.option("--rtt", metavar="CONDITION")
-@clients()
+@of_clients()
 @click.option("--rate", metavar="RATE")
 @of_node_storage
 @of_node_disk
@@ -80,9 +79,9 @@ HIGHEST_SEED = 2_000_000
 @click.option("--init", metavar="FILE")
 @of_engine
 @of_image
-@duration("3s", 1, 3600)
+@of_duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
-@runs(12, "rounds", 3, 100)
+@of_runs(12, "rounds", 3, 100)
 @click.option("--max-duration", "longest", type=Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
 @click.option("--drill", metavar="NAME")
 @click.option("--drill-runs", type=Written(COUNT, 1, 50), metavar="NUMBER")
@@ -104,18 +103,18 @@ def ask(
     **asked: Any,
 ) -> None:
     _refuse_bad_options(seed, {**asked, "save": save})
-    question = _question(_topologies(arguments).split(","), asked)
+    question = _question(topologies_in(arguments).split(","), asked)
     experiment = experiments.asked(question)
     question.refuse_a_single_case()
     if save:
         _write(Path(save), question)
-    folder, summary = running.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
+    folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     leave(summary.exit_code)
 
 
-def _topologies(given: tuple[str, ...]) -> str:
+def topologies_in(given: tuple[str, ...]) -> str:
     """Return the text that names the topologies; LabError for none, or for several texts."""
     if not given:
         raise LabError("no topology is named", "at least one, such as semisync", "./lab list topologies")
@@ -161,7 +160,7 @@ def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate", "endpoint") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
-    vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
+    vary = _images_as_engines({name: values_of(values) for name, values in pairs("--vary", asked["varied"]).items()})
     managers = (asked["manager"] or "").split(",")
     if len(managers) > 1:
         vary |= {MANAGER: managers}

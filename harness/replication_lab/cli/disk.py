@@ -8,7 +8,7 @@ from replication_lab import replication
 from replication_lab.cli import command, help_of, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave_by
-from replication_lab.cli.options import all_of, as_json, duration, of_disks, of_lab, one_node
+from replication_lab.cli.options import all_of, as_json, of_disks, of_duration, of_lab, one_node
 from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
@@ -111,7 +111,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 
 @command("diagnose")
 @one_node
-@duration("5s", 1, 600)
+@of_duration("5s", 1, 600)
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:

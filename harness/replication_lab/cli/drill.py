@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
-from replication_lab import runs as running
+from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
@@ -16,14 +16,16 @@ from replication_lab.cli.files import pairs
 from replication_lab.cli.options import (
     as_json,
     clients_from,
-    duration,
     keep_failed,
+    of_duration,
     of_endpoint,
     of_engine,
     of_image,
     of_manager,
-    runs,
+    of_runs,
+    of_sites,
     server_of,
+    sites_of,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
@@ -42,11 +44,12 @@ from replication_lab.world import catalogue, places
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
 @click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@duration(None)
+@of_duration(None)
 @click.option("--seed", default=7, show_default=True)
 @of_engine
 @of_image
-@runs(1, "count")
+@of_runs(1, "count")
+@of_sites
 @of_endpoint
 @of_manager
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
@@ -84,7 +87,11 @@ def drill(
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
-    _run(lambda number: running.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
+    _run(
+        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
+        *(count, keep, json_),
+    )
 
 
 def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
@@ -123,9 +130,9 @@ def _on_attached(
             "a project whose endpoint was named when it was attached, and whose manager is its own",
             "./lab attach --help",
         )
-    if topology or others["engine"] or others["image"]:
+    if topology or others["engine"] or others["image"] or others["sites"]:
         raise LabError(
-            f"--lab {others['name']} with {topology or 'options for the servers'}",
+            f"--lab {others['name']} with {topology or 'options for servers or sites'}",
             "either an attached project, which is used as it is, or a topology",
             f"./lab drill --lab {others['name']}",
         )
@@ -133,7 +140,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: running.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:

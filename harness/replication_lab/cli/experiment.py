@@ -7,8 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from replication_lab import experiments
-from replication_lab import runs as running
+from replication_lab import experiments, runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.exit_codes import leave
@@ -20,9 +19,9 @@ from replication_lab.cli.options import (
     of_cnf,
     of_node_disk,
     of_node_storage,
+    of_runs,
     on_noise,
     percentage,
-    runs,
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
@@ -52,7 +51,7 @@ DECIDED_BY_A_FILE = (
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: found.presets),
 )
-@runs(None, "rounds")
+@of_runs(None, "rounds")
 @click.option(
     "--case",
     "cases",
@@ -102,10 +101,10 @@ def run(
         _refuse_a_margin_alone(experiment, against)
         found, preset = experiments.load(experiment, options["rtt"]), options["preset"]
         found = experiments.chosen(found, preset, settings, only, against, list(cnf.values()))
-    engines = running.available(found) if engine == "all" and not image else _servers(engine, image)
+    engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
     if against:
         _refuse_the_same(against.server, engines or found.default_engines)
-    folder, summary = running.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
+    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     leave(summary.exit_code)

@@ -12,12 +12,12 @@ from replication_lab.world import given_texts
 SETTING = "NAME=VALUE"
 
 
-def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+def pairs(option: str, given: tuple[str, ...], example: str = "sync_binlog=1") -> dict[str, str]:
     found: dict[str, str] = {}
     for text in given:
         name, separator, value = text.partition("=")
         if not (separator and name and value):
-            raise LabError(f"{option} {text!r} names no value", f"{option} {SETTING}", f"{option} sync_binlog=1")
+            raise LabError(f"{option} {text!r} names no value", f"{option} {SETTING}", f"{option} {example}")
         if name in found:
             raise LabError(f"{option} names {name} twice", "each setting once", f"{option} {name}=…")
         found[name] = value

@@ -21,8 +21,10 @@ from replication_lab.cli.options import (
     of_image,
     of_lab,
     of_manager,
+    of_sites,
     of_yes,
     server_of,
+    sites_of,
 )
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import down as removal
@@ -53,6 +55,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
+@of_sites
 @of_endpoint
 @of_manager
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
@@ -70,6 +73,8 @@ def up(
     relays: int | None,
     name: str | None,
     toxics: tuple[str, ...],
+    sites: tuple[str, ...],
+    site_addresses: tuple[str, ...],
     endpoint: str | None,
     manager: str | None,
     storage: tuple[str, ...],
@@ -84,7 +89,8 @@ def up(
     cnf = cnf_files(others.pop("cnf"))
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
-    found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
+    found = catalogue.topology(topology)
+    changed = {link: labs.known_toxic(asked).name for link, asked in parse_links(toxics, "--toxic").items()}
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
@@ -95,6 +101,7 @@ def up(
         init=run_first,
         endpoint=in_front,
         manager=manager_of(found, server, manager or "", of_manager_),
+        sites=sites_of(found, sites, site_addresses),
     )
     lab = labs.up(asked, tell)
     if json_:

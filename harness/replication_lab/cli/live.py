@@ -19,13 +19,13 @@ from replication_lab.cli.options import (
     Written,
     all_of,
     as_json,
-    duration,
+    of_clients,
+    of_duration,
     of_engine,
     of_image,
     of_lab,
     server_of,
 )
-from replication_lab.cli.options import clients as of_clients
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import ViewSession, viewing
@@ -94,7 +94,7 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
 @command("watch")
 @_of_view(0)
-@duration(None)
+@of_duration(None)
 @click.option("--format", "form", type=click.Choice([LINE, SCREEN, PROMETHEUS]), default=LINE, show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535))
 @as_json

@@ -25,6 +25,7 @@ from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
 from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.engine import command_for
 from replication_lab.world.docker.lab import Lab
 
 of_some_nodes = all_of(
@@ -145,7 +146,8 @@ def _become(lab: Lab, service: str, command: list[str], password: str | None) ->
     if password is not None:
         os.environ["MYSQL_PWD"], variable = password, ["-e", "MYSQL_PWD"]
     container = str(lab.service(service).container.name)
-    os.execvp("docker", ["docker", "exec", terminal, *variable, container, *command])
+    docker = command_for(lab.service(service).site)
+    os.execvp("docker", [*docker, "exec", terminal, *variable, container, *command])
 
 
 def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:

@@ -7,13 +7,16 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
+from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.core.quantity import COUNT, DURATION, WrittenQuantity
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
+from replication_lab.model.lab.site import ADDRESS_OPTION, OPTION, Site, placed
 from replication_lab.model.lab.storage import AUTO
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import beside_nodes
+from replication_lab.world.docker import beside_nodes, engine
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -50,19 +53,19 @@ class Written(click.ParamType):
         return int(found) if self._quantity.is_whole else found
 
 
-def duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
+def of_duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
     """Return the option --duration; the command gets seconds."""
     kind = Written(DURATION, low, high)
     return click.option("--duration", "-d", name, type=kind, default=default, show_default=True, metavar="TIME")
 
 
-def runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
+def of_runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
     """Return the option --runs, how often the whole is done."""
     kind = Written(COUNT, low, high)
     return click.option("--runs", "-r", name, type=kind, default=default, show_default=True, metavar="NUMBER")
 
 
-def clients(kind: click.ParamType | None = None, default: int | None = None) -> Decorator:
+def of_clients(kind: click.ParamType | None = None, default: int | None = None) -> Decorator:
     """Return the option --clients, also by the names that it has in other load tools."""
     names_ = ("--clients", "-c", "--threads")
     return click.option(*names_, type=kind, default=default, show_default=True, metavar="NUMBER")
@@ -117,6 +120,19 @@ of_manager = click.option(
     help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
     "[default: the lab promotes]",
 )
+
+
+of_sites = all_of(
+    click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
+    click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
+)
+
+
+def sites_of(topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...]) -> dict[str, Site]:
+    """Return the site of each node; empty for a lab on one engine."""
+    asked = pairs(OPTION, endpoints, "replica=ssh://ops@db2")
+    named = {node: engine.endpoint_of(text) for node, text in asked.items()}
+    return placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"))
 
 
 def percentage(text: str, option: str) -> float:

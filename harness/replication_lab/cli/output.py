@@ -193,6 +193,7 @@ def _node(node: NodeView) -> str:
     colour = "green" if is_good else "red"
     title = (
         f"[bold]{node.name}[/] ({node.role})  [{colour}]{node.state}, {node.health or 'no health'}[/]  {node.address}"
+        f"{plain(f' at {node.site}') if node.site else ''}"
     )
     return f"{title}\n{plain(node.replication)}" if node.replication else title
 

@@ -11,7 +11,7 @@ from replication_lab import runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.exit_codes import leave
-from replication_lab.cli.options import as_json, duration, of_engine, of_image, server_of
+from replication_lab.cli.options import as_json, of_duration, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.drill.shortest import shortest
@@ -26,7 +26,7 @@ SHORTEST = "shortest.yaml"
 @click.option(
     "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
 )
-@duration("1h", low=0.001)
+@of_duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
 @of_engine

@@ -39,10 +39,10 @@ class OnNodes:
         """Do nothing: there is nothing to undo."""
 
     def verify_recovered(self) -> list[Proof]:
-        had = [proof for node in self.nodes if (proof := self.had_effect(node))]
+        had = [proof for node in self.nodes if (proof := self._had_effect(node))]
         return [*had, *(self.is_undone(node) for node in self.nodes)]
 
-    def had_effect(self, _node: str) -> Proof | None:
+    def _had_effect(self, _node: str) -> Proof | None:
         """Prove, by what was read before the recovery, that the fault met some work; None if `acts` has shown that."""
         return None
 

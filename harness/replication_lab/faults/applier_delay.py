@@ -76,7 +76,7 @@ class ApplierDelay(OnServers):
         if had is not None and self._delay_of(self.server(node)) not in (None, had):
             self._set(node, had)
 
-    def had_effect(self, node: str) -> Proof | None:
+    def _had_effect(self, node: str) -> Proof | None:
         """Prove that the applier had something to wait for: a delay without transactions shows nothing."""
         if node not in self._waited:
             return None

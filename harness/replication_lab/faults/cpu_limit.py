@@ -48,7 +48,7 @@ class CpuSqueeze(OnNodes):
             # Also if the throttling cannot be read: an experiment measures its next case on the same lab.
             self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
-    def had_effect(self, node: str) -> Proof:
+    def _had_effect(self, node: str) -> Proof:
         waited = self._waited[node]
         return Proof(
             what=f"{node} reached its CPU limit",

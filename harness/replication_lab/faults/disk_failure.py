@@ -59,7 +59,7 @@ class DiskFail(OnNodes):
         self._errors = {node: self._arrays[node].disk(DISK).stats().errors for node in self.nodes}
         self.each(lambda node: self._arrays[node].replace(DISK))
 
-    def had_effect(self, node: str) -> Proof:
+    def _had_effect(self, node: str) -> Proof:
         """Prove that requests failed: a failed disk without any reads or writes shows nothing."""
         errors = self._errors[node]
         return Proof(

@@ -62,7 +62,7 @@ class DiskSlow(OnNodes):
         self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}
         self.each(lambda node: self._arrays[node].limit(self._had[node]))
 
-    def had_effect(self, node: str) -> Proof:
+    def _had_effect(self, node: str) -> Proof:
         array = self._arrays[node]
         done = disk_activity.work(array, self._before[node], self._after[node])
         at_once = 1 if array.storage.survives else array.storage.members

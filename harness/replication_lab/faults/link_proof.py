@@ -47,6 +47,8 @@ def prove_link(
     elif has != names and beside_ms is None:
         found, ok = f"the toxics {', '.join(sorted(has)) or 'none'}", False
     bare = f"; {three_digits(bare_ms)} ms without it" if bare_ms is not None else ""
+    if link.crosses_sites:
+        bare += "; part of it is a real network, the rest is emulated" if toxic.bodies else "; a real network"
     also = "is" if beside_ms is None else "also has"
     return Proof(f"link {link.name} {also} {toxic.name}", found + bare, ok, expected_of(toxic))
 

@@ -57,7 +57,7 @@ class MemorySqueeze(OnNodes):
     def is_undone(self, node: str) -> Proof:
         return self._has(node, "has its previous memory limit again", self._had[node])
 
-    def had_effect(self, node: str) -> Proof:
+    def _had_effect(self, node: str) -> Proof:
         used, asked = self._used[node], self._asked[node]
         return Proof(
             what=f"{node} reached its memory limit",

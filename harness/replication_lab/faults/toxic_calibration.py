@@ -34,6 +34,8 @@ class Timers:
     near_share: float
     # By how much a round trip under load may be shorter than an idle link's: what timers and link add may be gone then.
     shorter: float
+    # A correction never takes more than this share of the latency: what an idle link adds may be gone under load.
+    most_share: float = 0.5
 
 
 # Toxiproxy's own, in whole milliseconds, which an idle program keeps up to a millisecond too late in each direction.
@@ -44,8 +46,6 @@ WHOLE = Timers(1, short=10, usual=2, added=3.0, queued=2.0, queued_share=0, near
 EXACT = Timers(
     0.001, short=0, usual=0.2, added=0.4, queued=0.2, queued_share=0.05, near=0.1, near_share=0.01, shorter=LINK_MS
 )
-# A correction never takes more than this share of the latency: what an idle link adds may be gone under load.
-MOST_SHARE = 0.5
 CORRECTIONS, RATE_NEAR = 5, 0.04
 # How many round trips are measured; more of those up to this many ms, and of a bare link's: their errors count more.
 PINGS, MORE_PINGS, CHEAP_MS = 5, 15, 20
@@ -126,6 +126,10 @@ def calibrated_and_measured(link: RunningLink, asked: Toxic, probe: RoundTrip) -
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxic, list[float]]:
     bare = min(probe.pings(MORE_PINGS), default=0.0) if asked.round_trip_ms else 0.0
     timers = timers_of(link)
+    if link.crosses_sites:
+        _refuse_slower(link, asked, bare)
+        # All of the bare link is a network that is there under load, too.
+        timers = replace(timers, most_share=1)
     # Without the timers of whole milliseconds a link adds to a toxic what it takes without one.
     usual = timers.usual + (0 if timers is WHOLE else bare)
     toxic = corrected_by(asked, asked, asked.round_trip_ms + usual, bare, timers)
@@ -138,6 +142,17 @@ def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxi
         _change(link, toxic, corrected)
         toxic = corrected
     return toxic, []
+
+
+def _refuse_slower(link: RunningLink, asked: Toxic, bare_ms: float) -> None:
+    """Raise LabError if a link takes longer without a toxic than with the one that was asked for."""
+    if asked.round_trip_ms and bare_ms > asked.round_trip_ms:
+        raise LabError(
+            f"{asked.name} is a round trip of {three_digits(asked.round_trip_ms)} ms, and the network of {link.name} "
+            f"takes {three_digits(bare_ms)} ms without a toxic",
+            "a longer round trip, or none: the network's own",
+            f"--toxic {link.name}=none",
+        )
 
 
 def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
@@ -200,7 +215,7 @@ def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float, ti
     """
     if asked.round_trip_ms <= timers.short or asked.jitter_ms:
         return toxic
-    least = asked.round_trip_ms - min(bare_ms + timers.added, MOST_SHARE * asked.round_trip_ms)
+    least = asked.round_trip_ms - min(bare_ms + timers.added, timers.most_share * asked.round_trip_ms)
     trip_ms = max(toxic.round_trip_ms - (found_ms - asked.round_trip_ms), least)
     if abs(trip_ms - toxic.round_trip_ms) <= max(timers.near, timers.near_share * asked.round_trip_ms):
         return toxic

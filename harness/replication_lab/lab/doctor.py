@@ -1,6 +1,7 @@
 """The checks of `lab doctor`: the machine, the engine, the images, and leftovers."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from replication_lab.world.docker import (
     project,
     reach,
     servers,
+    sites,
 )
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
@@ -65,7 +67,8 @@ def examine() -> list[Finding]:
     if not all(finding.ok for finding in seen[2:]):
         return [*seen, _noise(), _packet_rules()]
     found = machine_of_engine.facts()
-    return [*seen, _engine_machine(found), _published(found), _load(found), _packet_rules(), *_in_engine(found)]
+    machines = [_engine_machine(found), _published(found), *_sites()]
+    return [*seen, *machines, _load(found), _packet_rules(), *_in_engine(found)]
 
 
 def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
@@ -82,6 +85,15 @@ def _engine_machine(found: EngineMachine) -> Finding:
     if found.rootless:
         said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
     return Finding("engine's machine", said, True)
+
+
+def _sites() -> list[Finding]:
+    """Return whether the other engines answer that labs of this checkout have nodes on."""
+    return [_attempt(f"site {endpoint}", partial(_version_at, endpoint), "./lab status") for endpoint in sites.others()]
+
+
+def _version_at(endpoint: str) -> str:
+    return str(sites.client(endpoint).version()["Version"])
 
 
 def _published(found: EngineMachine) -> Finding:

@@ -20,7 +20,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, lab_state
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import images, servers
+from replication_lab.world.docker import images, servers, sites
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.packets.link import RunningLink
@@ -32,7 +32,8 @@ class NodeView(msgspec.Struct, frozen=True):
     """A node: its address, its container's state and health, its server's state of replication.
 
     `cluster` lists the nodes that a member sees in its cluster; it is empty elsewhere. `details` is the same state as
-    data: the `resource` of a machine with a replicated disk, and the `cluster` as the machine sees it.
+    data: the `resource` of a machine with a replicated disk, and the `cluster` as the machine sees it. `site` is the
+    endpoint of its engine if that is another than the command's own.
     """
 
     name: str
@@ -43,6 +44,7 @@ class NodeView(msgspec.Struct, frozen=True):
     replication: str
     cluster: list[str] = []
     details: dict[str, Any] = {}
+    site: str = ""
 
 
 class LinkView(msgspec.Struct, frozen=True):
@@ -244,19 +246,23 @@ def _machines(kind: Nodes) -> str:
 
 def _node(kind: Nodes, name: str, role: str) -> NodeView:
     lab = kind.lab
+    site = sites.of_service(lab.name, name).endpoint
     container = lab.containers.get(name)
     if container is None:
-        return NodeView(name, role, "", "missing", "", "")
+        is_silent = site in sites.silent(lab.name)
+        said = "its site does not answer" if is_silent else ""
+        return NodeView(name, role, "", "unknown" if is_silent else "missing", "", said, site=site)
     health = container.attrs["State"].get("Health", {}).get("Status", "")
     try:
         host, port = lab.node(name).bound(3306)
         found = kind.state(name, role)
         said = "; ".join(filter(None, (found.says, _storage(lab, name))))
-        return NodeView(name, role, f"{host}:{port}", container.status, health, said, found.sees, found.details)
+        address = f"{host}:{port}"
+        return NodeView(name, role, address, container.status, health, said, found.sees, found.details, site)
     except LabError as error:
         array = arrays.arrays(lab).get(name)
         said = "; ".join(filter(None, (lab.node(name).failed_check() or error.found, full(array) if array else "")))
-        return NodeView(name, role, "", container.status, health, said)
+        return NodeView(name, role, "", container.status, health, said, site=site)
 
 
 def _applications(lab: Lab) -> list[NodeView]:

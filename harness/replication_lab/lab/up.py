@@ -11,7 +11,17 @@ from replication_lab import replication
 from replication_lab.faults.link_proof import prove_link
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import disks, endpoints, killed_views, managers, memory, option_check, sql_files, start_options
+from replication_lab.lab import (
+    disks,
+    endpoints,
+    killed_views,
+    managers,
+    memory,
+    option_check,
+    sites,
+    sql_files,
+    start_options,
+)
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -26,7 +36,7 @@ from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, leftovers, project, reach, servers
+from replication_lab.world.docker import attachments, images, labels, leftovers, project, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_state import LabState
@@ -87,6 +97,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint, asked.manager))
+    sites.bring_images(asked)
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -98,8 +109,9 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
     if catalogue.is_resized(topology.name):
         memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
-    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}")
-    project.refuse_taken(name)
+    where = "".join(f", {node} at {site}" for node, site in asked.sites.items() if site.endpoint)
+    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}{where}")
+    labels.refuse_taken(name, {"", *(site.endpoint for site in asked.sites.values())})
     lab = project.start(placed)
     try:
         proofs = _proofs_with_options(lab, asked, tell)
@@ -205,6 +217,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             f"{asked.engine}, or another --lab",
             f"./lab down --lab {lab.name}",
         )
+    sites.refuse_another_place(lab, asked)
     if asked.init:
         raise LabError(
             f"{lab.name} is already running, and --init runs files only at the first start",

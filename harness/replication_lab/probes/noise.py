@@ -2,15 +2,18 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.progress import Tell
 from replication_lab.probes.used import Reader, Used, UsedSince
 from replication_lab.world import clock
-from replication_lab.world.docker import machine
+from replication_lab.world.docker import machine, reach
+from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.processes import busiest
 
@@ -51,18 +54,25 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 class NoiseMeter:
     """Reads the machine twice a second from its making until `close`, for the noise since the last `restart`.
 
-    `clients_here` says that clients run in this process, wherever those of the labs usually do.
+    `clients_here` says that clients run in this process, wherever those of the labs usually do. It reads the machine of
+    the command's engine and those of other sites, or only that of `site`; `apart` are all sites on other machines.
     """
 
-    def __init__(self, labs: Iterable[Lab], clients_here: bool = False) -> None:
+    def __init__(
+        self, labs: Iterable[Lab], clients_here: bool = False, site: str = "", apart: Sequence[str] = ()
+    ) -> None:
         self._done, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._sample, name="noise", daemon=True)
         self._worst: tuple[float, UsedSince] | None = None
         labs = tuple(labs)
+        self._elsewhere: dict[str, NoiseMeter] = {}
         self._unread, self._unreadable = "", _why_hidden(labs, clients_here)
         if self._unreadable:
             return
-        self._reader = Reader(labs)
+        apart = apart or _sites_apart(labs)
+        if not site:
+            self._elsewhere = {each: NoiseMeter(labs, clients_here, each, apart) for each in apart}
+        self._reader = Reader(labs, site, apart)
         try:
             self._began = self._reader.read()
         except LabError as error:
@@ -73,6 +83,8 @@ class NoiseMeter:
 
     def restart(self) -> None:
         """Begin again now: what was used before is none of the next reading."""
+        for each in self._elsewhere.values():
+            each.restart()
         if not self._unreadable:
             with self._lock:
                 self._take()
@@ -80,7 +92,19 @@ class NoiseMeter:
                 self._recent, self._worst, self._unread = deque([self._began]), None, ""
 
     def read(self) -> Noise:
-        """Return the shares since the start; quiet unless a limit was exceeded, in all or in a second."""
+        """Return the shares since the start; quiet unless a limit was exceeded, in all or in a second.
+
+        They are those of the command's engine, but `quiet` and `readable` also tell of the machines of other sites.
+        """
+        found = self._read()
+        for site, meter in self._elsewhere.items():
+            there = meter.read()
+            if found.quiet and not there.quiet:
+                why = f"at {site}: {there.why}"
+                found = msgspec.structs.replace(found, quiet=False, readable=there.readable, why=why)
+        return found
+
+    def _read(self) -> Noise:
         if self._unreadable:
             why = self._unreadable
             return Noise(quiet=False, readable=False, why=why)
@@ -104,6 +128,8 @@ class NoiseMeter:
 
     def close(self) -> None:
         """Stop reading."""
+        for each in self._elsewhere.values():
+            each.close()
         self._done.set()
         if self._thread.ident:
             self._thread.join()
@@ -133,6 +159,12 @@ class NoiseMeter:
         excess = max(used / limit for _, used, limit in _shares(second, A_SECOND))
         if second.seconds >= SECOND and (self._worst is None or excess > self._worst[0]):
             self._worst = excess, second
+
+
+def _sites_apart(labs: Iterable[Lab]) -> list[str]:
+    """Return the endpoints of the labs' sites whose engines run on other machines than the command's."""
+    found = {engine_of(one).site for lab in labs for one in lab.all_containers.every.values()} - {""}
+    return sorted(site for site in found if reach.is_another_machine(site))
 
 
 def _why_hidden(labs: Iterable[Lab], clients_here: bool = False) -> str:

@@ -6,7 +6,7 @@ its containers do not.
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from replication_lab.world import clock, host, processes
@@ -183,11 +183,15 @@ NOTHING = Work(name="", parent=0, cpu=0.0, of_children=0.0, disk_bytes=0)
 
 
 class Reader:
-    """Reads what was used, for labs whose containers stay the same while it is in use."""
+    """Reads what was used, for labs whose containers stay the same while it is in use.
 
-    def __init__(self, labs: Iterable[Lab]) -> None:
-        self._labs = tuple(labs)
-        self._every = [dict(lab.all_containers.every) for lab in self._labs]
+    It reads the machine of a site, by default of the command's engine; `apart` are the sites on other machines.
+    """
+
+    def __init__(self, labs: Iterable[Lab], site: str = "", apart: Collection[str] = ()) -> None:
+        self._labs, self._site = tuple(labs), site
+        found = [lab.all_containers for lab in self._labs]
+        self._every = [each.every_at(site, apart) if apart else dict(each.every) for each in found]
         self._containers = {(at, name): one for at, every in enumerate(self._every) for name, one in every.items()}
         self._paths = [
             *FILES,
@@ -198,7 +202,7 @@ class Reader:
 
     def read(self) -> Used:
         """Return the counters of now."""
-        files = reach.machine_files(*self._paths)
+        files = reach.machine_files(*self._paths, site=self._site)
         harness = {os.getpid()} if files.has_this_process else set[int]()
         found, inside = processes.every(files), self._inside(files)
         children = processes.descendants(found, harness)
@@ -246,11 +250,11 @@ class Reader:
             for root in sorted(first, key=lambda each: each.start)[1:]:
                 tree = [root, *processes.descendants(found, [root.pid])]
                 seconds = sum(found[each].cpu + found[each].of_children for each in tree)
-                if seconds >= WORTH_ASKING and self._is_of_others(root, str(self._containers[key].id)):
+                if seconds >= WORTH_ASKING and self._is_of_others(root, key):
                     theirs[root] = Command(key, seconds)
         return theirs
 
-    def _is_of_others(self, root: Process, container: str) -> bool:
+    def _is_of_others(self, root: Process, key: Key) -> bool:
         if root not in self._of_others:
-            self._of_others[root] = root.pid in commands.of_others(container)
+            self._of_others[root] = root.pid in commands.of_others(self._containers[key])
         return self._of_others[root]

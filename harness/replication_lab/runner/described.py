@@ -11,7 +11,7 @@ from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
-from replication_lab.world.docker import beside_nodes, compose_version, machine, reach
+from replication_lab.world.docker import beside_nodes, compose_version, machine, reach, sites
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -69,7 +69,8 @@ def came_up(
         | _storage(lab)
         | _machines(lab, disks)
         | {f"CPUs of {service}": cpus for service, cpus in sorted(lab.pinned.items())}
-        | {f"image of {service}": origin for service, origin in lab.image_origins().items()},
+        | {f"image of {service}": origin for service, origin in lab.image_origins().items()}
+        | {f"site of {service}": str(site) for service, site in sorted(sites.of(lab.name).items())},
         not_applicable=not_applicable or {},
         about=about,
         changed=_changed(server),

@@ -38,7 +38,7 @@ def told_by(
 
     def reach(of: Lab, service: str) -> Conversation:
         found = of.service(service)
-        return Conversation(found.name, "exec", "-i", str(found.container.id), *command(service))
+        return Conversation(found.name, "exec", "-i", str(found.container.id), *command(service), site=found.site)
 
     def runs(of: Lab, service: str) -> bool:
         since = clock.timer() - START_SECONDS

@@ -1,4 +1,4 @@
-"""Inserts, with the CPU time that the source took for each, until the replicas have received all."""
+"""Inserts of one client, with the CPU time that the source took for each, until the replicas have received all."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,11 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class InsertsWithCpu:
-    """`rows` inserts by `clients`, `think_ms` after one another; the first `replicas` of the topology receive them."""
+    """`rows` inserts, `think_ms` after one another; the first `replicas` of the topology receive them."""
 
     rows: int
-    think_ms: float = 0
-    replicas: int = 0
-    clients: int = 1
-    keeps_samples: bool = True
+    think_ms: float
+    replicas: int
 
     def prepare(self, lab: Lab) -> None:
         Inserts().prepare(lab)
@@ -30,7 +28,7 @@ class InsertsWithCpu:
         source = lab.topology.source.name
         nodes = [Replica(lab.node(node.name).server()) for node in lab.topology.replicas[: self.replicas]]
         before = lab.all_containers.cpu_seconds()[source]
-        found = Inserts(self.clients, self.rows, think_ms=self.think_ms).run(lab, seed)
+        found = Inserts(rows=self.rows, think_ms=self.think_ms).run(lab, seed)
         end = BinaryLog(lab.node(source).server()).end()
         # The source works for a replica until that has received all, which may be later than the client's last answer.
         wait_until(lambda: all(node.has_received(end) for node in nodes), "the replicas to receive all", SECONDS)

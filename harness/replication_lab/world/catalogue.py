@@ -243,8 +243,7 @@ def managers() -> list[str]:
 
 @cache
 def manager(name: str) -> ManagerKind:
-    if name not in managers():
-        raise unknown_name("manager", name, managers(), "./lab up --help")
+    refuse_unknown("manager", name, managers(), "./lab up --help")
     return msgspec.yaml.decode((MANAGERS / f"{name}.yaml").read_bytes(), type=ManagerKind)
 
 

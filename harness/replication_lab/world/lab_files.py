@@ -15,13 +15,13 @@ SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attac
 # Files for Compose: of a topology with a size of its own, of nodes that run different servers, and of emulated disks,
 # now and after a migration.
 TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE = ".topology.yaml", ".servers.yaml", ".storage.yaml", ".storage.next.yaml"
-# The same of the endpoint in front of the nodes, and of the failover manager.
-ENDPOINT, MANAGER = ".endpoint.yaml", ".manager.yaml"
+# The same of the endpoint in front of the nodes, of the failover manager, and of nodes on several sites.
+ENDPOINT, MANAGER, SITES = ".endpoint.yaml", ".manager.yaml", ".sites.yaml"
 # In the settings: the ID of the Docker engine that the lab is in.
 ENGINE_ID = "LAB_ENGINE_ID"
 SUFFIXES = (
     *(SETTINGS, STATE, RECEIVED, ATTACHED),
-    *(TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE, ENDPOINT, MANAGER, ".override.yaml", ".migration.json"),
+    *(TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE, ENDPOINT, MANAGER, SITES, ".override.yaml", ".migration.json"),
 )
 # One file for each view of a lab, with the number of its process.
 VIEWED = ".viewed"

@@ -9,6 +9,9 @@ from typing import Any
 from replication_lab.model.core.errors import LabError
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)([a-z/]*)")
+# All values from one number to another: 5..300ms.
+SWEEP = re.compile(r"(\d+)\.\.(\d+)([a-z/]*)")
+POINTS_OF_A_SWEEP = 6
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,23 @@ COUNT = WrittenQuantity("a whole number", {"": 1}, "{:.0f}".format, is_whole=Tru
 
 # The keys of a file whose values are durations, by the size of their unit in seconds.
 DURATIONS = {"seconds": 1, "at": 1, "before": 1, "after": 1, "think_ms": 0.001, "minutes": 60, "max_minutes": 60}
+
+
+def values_of(text: str) -> list[str]:
+    """Return the values in a text: `1,16` are two, `5..300ms` six in equal ratios from 5ms to 300ms."""
+    return [value for part in text.split(",") for value in _swept(part)]
+
+
+def _swept(part: str) -> list[str]:
+    found = SWEEP.fullmatch(part)
+    if not found:
+        return [part]
+    low, high, unit = int(found[1]), int(found[2]), found[3]
+    if not 0 < low < high:
+        raise LabError(f"{part} is not a sweep", "a smaller and a larger number above 0", "5..300ms")
+    steps = range(POINTS_OF_A_SWEEP)
+    numbers = [round(low * (high / low) ** (step / steps[-1])) for step in steps]
+    return [f"{number}{unit}" for number in dict.fromkeys(numbers)]
 
 
 def with_durations(document: Any, where: str) -> Any:

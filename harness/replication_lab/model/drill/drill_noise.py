@@ -9,6 +9,8 @@ RATIOS = ("latency_ratio", "throughput_ratio")
 # The unit at the end of a figure's name, and how many of it are a second.
 TIMES = {"_s": 1, "_ms": 1000}
 APPLICATION = "app."
+# What a manager does or leaves undone within some seconds: on a slow machine its checks fail, and its acts come late.
+OF_MANAGERS = ("not_failed_over", "false_failovers", "left_to_do")
 
 
 def noisiest(figure: str, evidence: Evidence) -> NoiseWhile | None:
@@ -22,12 +24,15 @@ def possible(figure: str, found: float, evidence: Evidence) -> tuple[float, floa
     """Return the smallest and the largest value that a figure may have had on a quiet machine.
 
     Other programs only lengthen a time, and by no more than the load lasted. They can make a ratio of two rates or two
-    latencies larger or smaller. What is counted happened, also on a noisy machine.
+    latencies larger or smaller. What is counted happened, also on a noisy machine; but a manager decides by time, and
+    fails by it.
     """
     if noisiest(figure, evidence) is None:
         return found, found
     if figure.startswith(RATIOS):
         return 0.0, math.inf
+    if figure in OF_MANAGERS:
+        return 0.0, found
     # A figure of a node ends with the node's name, one of the application with its unit.
     name = figure if figure.startswith(APPLICATION) else figure.partition(".")[0]
     begin, end = evidence.load

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, refuse_unknown
 
 
 class CompanionSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,8 +28,7 @@ def settings_of(
     """
     values = {key: setting.default for key, setting in known.items()}
     for key, value in given.items():
-        if key not in values:
-            raise unknown_name(f"setting of the {word} {name}", key, values)
+        refuse_unknown(f"setting of the {word} {name}", key, values)
         if not str(value).isdecimal() or int(value) < 1:
             raise LabError(
                 f"{word}.{key} is {value}", f"a whole number from 1: {known[key].about}", f"--set {word}.{key}=1"

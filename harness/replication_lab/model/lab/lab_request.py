@@ -7,6 +7,7 @@ from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.manager import AskedManager
+from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
@@ -24,7 +25,8 @@ class LabRequest:
     counts as a leftover once this process has ended. With `clocks_move` a server's clock can be set. `launcher` is the
     program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
     nodes in addition to the lab's own. `init` are SQL files to run at the first start. `endpoint` is a proxy in front
-    of the nodes. `manager` lets a replica take over when the source is lost.
+    of the nodes. `manager` lets a replica take over when the source is lost. `sites` are the Docker engines of the
+    nodes, if they are on several.
     """
 
     topology: Topology
@@ -40,6 +42,7 @@ class LabRequest:
     init: tuple[GivenFile, ...] = ()
     endpoint: AskedEndpoint | None = None
     manager: AskedManager | None = None
+    sites: dict[str, Site] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for link in self.toxics:
@@ -48,6 +51,9 @@ class LabRequest:
             self.topology.node(node)
         for options in self.options.values():
             options.refuse_reserved()
+        others = {"--storage": self.storage, "--endpoint": self.endpoint, "--manager": self.manager}
+        if self.sites and (given := next((option for option, asked in others.items() if asked), "")):
+            raise LabError(f"{given} for nodes on several sites", f"{given} or --site", "./lab up --help")
         refuse_long(self.name, "lab")
         if not NAME.fullmatch(self.name):
             raise LabError(

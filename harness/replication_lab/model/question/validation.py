@@ -203,7 +203,7 @@ def _refuse_out_of_limits(name: str, value: float, low: float, high: float) -> N
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def refuse_bad_setting(name: str, values: list[str]) -> None:
+def refuse_bad_setting(name: str, values: list[str], most_clients: int = MOST_CLIENTS) -> None:
     """Raise LabError for an impossible setting, before anything starts."""
     if name == TOPOLOGY:
         raise LabError("topology is not a setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
@@ -213,7 +213,7 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
     if any(setting(name).is_same(*pair) for pair in combinations(values, 2)):
         raise LabError(f"{name} has a value twice: {', '.join(values)}", "values that differ", f"--vary {name}=…")
     for value in values:
-        _refuse_bad_value(name, value)
+        _refuse_bad_value(name, value, most_clients)
     if name not in OWN and not VARIABLE.fullmatch(name):
         raise LabError(
             f"{name!r} is not a setting",
@@ -241,11 +241,11 @@ def _refuse_no_setting(name: str) -> None:
     refuse_reserved(asked.what)
 
 
-def _refuse_bad_value(name: str, value: str) -> None:
+def _refuse_bad_value(name: str, value: str, most_clients: int) -> None:
     if name in CHOICES and value not in CHOICES[name]:
         raise unknown_name(name, value, CHOICES[name])
     if name == CLIENTS:
-        COUNT.parse(value, "clients", 1, MOST_CLIENTS)
+        COUNT.parse(value, "clients", 1, most_clients)
     if name == RATE:
         per_second(value)
     if name not in OWN and not VALUE.fullmatch(value):

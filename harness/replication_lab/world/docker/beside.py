@@ -3,7 +3,8 @@
 from docker.errors import DockerException
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import engine, images, labels
+from replication_lab.world.docker import images, labels
+from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
 
 # It only has to stay up: the load is run in it by `docker exec`.
@@ -19,7 +20,7 @@ def start(like: Service, name: str, image: str) -> None:
     model = like.container
     model.reload()
     try:
-        made = engine.client().containers.create(
+        made = engine_of(model).containers.create(
             image,
             entrypoint=["sh", "-c", WAIT],
             command=[],

@@ -23,7 +23,8 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, worker
-from replication_lab.world.docker import images, labels, machine
+from replication_lab.world.docker import engine, images, labels, machine, site_images
+from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
 from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.worker import Request, WorkerAnswer
@@ -52,15 +53,19 @@ READINGS_OF_CLOCK = 7
 
 
 class RemoteWorker:
-    """A running worker in a container; `options` are those of `docker run`, `where` is its place in words."""
+    """A running worker in a container; `options` are those of `docker run`, `where` is its place in words.
 
-    def __init__(self, where: str, *options: str):
+    `site` is the endpoint of its engine, empty for the command's own.
+    """
+
+    def __init__(self, where: str, *options: str, site: str = ""):
         images.ensure([IMAGE])
+        site_images.bring(site, [images.PREFIX + IMAGE])
         self._where, self._numbers = where, itertools.count(1)
         self._waiting: dict[int, queue.SimpleQueue[WorkerAnswer | None]] = {}
         self._guard = threading.Lock()
         self._process = subprocess.Popen(
-            ["docker", "run", *OPTIONS, *options, images.PREFIX + IMAGE, "-c", START],
+            [*engine.command_for(site), "run", *OPTIONS, *options, images.PREFIX + IMAGE, "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -204,7 +209,8 @@ def _code() -> bytes:
 # The place that the user chose.
 _chosen: list[str] = []
 _guard = threading.RLock()
-_workers: dict[str, RemoteWorker] = {}
+# By the lab and the endpoint of its site.
+_workers: dict[tuple[str, str], RemoteWorker] = {}
 
 
 def choose(place: str | None) -> None:
@@ -225,12 +231,12 @@ def described() -> dict[str, str]:
 
 def of(near: Service) -> RemoteWorker:
     """Return the worker in the network of a lab's service, on the CPUs of its load; it is started if none runs."""
-    project = near.project
+    project, site = near.project, near.site
     with _guard:
-        if project not in _workers or _workers[project].has_ended:
-            _workers[project] = RemoteWorker(f"of {project}", *_options(near))
+        if (project, site) not in _workers or _workers[project, site].has_ended:
+            _workers[project, site] = RemoteWorker(f"of {project}", *_options(near), site=site)
             near.containers.refresh()
-        return _workers[project]
+        return _workers[project, site]
 
 
 def on_machine() -> ClientPlace:
@@ -238,14 +244,16 @@ def on_machine() -> ClientPlace:
     if not machine.facts().elsewhere:
         return HERE
     with _guard:
-        if MACHINE not in _workers or _workers[MACHINE].has_ended:
-            _workers[MACHINE] = RemoteWorker(MACHINE, "--name", f"replication-lab-reach-{uuid.uuid4().hex[:12]}")
-        return _workers[MACHINE]
+        if (MACHINE, "") not in _workers or _workers[MACHINE, ""].has_ended:
+            _workers[MACHINE, ""] = RemoteWorker(MACHINE, "--name", f"replication-lab-reach-{uuid.uuid4().hex[:12]}")
+        return _workers[MACHINE, ""]
 
 
 def _options(near: Service) -> Sequence[str]:
     every = near.containers.by_service
-    model = every.get(LOAD) or near.container
+    load = every.get(LOAD)
+    # That of another site has the CPUs of another machine.
+    model = load if load and engine_of(load).site == near.site else near.container
     model.reload()
     name = f"{IMAGE}-{uuid.uuid4().hex[:6]}"
     marks = labels.of_beside(near.project, model, name)

@@ -54,6 +54,9 @@ def host() -> str:
     return found if found.startswith(SCHEME) else ""
 
 
-def environment() -> dict[str, str]:
-    """Return the environment by which the SDK finds the engine."""
-    return {**os.environ, "DOCKER_HOST": socket_to(host())} if host() else dict(os.environ)
+def environment(site: str = "") -> dict[str, str]:
+    """Return the environment by which the SDK finds the engine at an endpoint; by default the command's own engine."""
+    found = site or host()
+    if not found:
+        return dict(os.environ)
+    return {**os.environ, "DOCKER_HOST": socket_to(found) if found.startswith(SCHEME) else found}

@@ -28,25 +28,25 @@ UNANSWERED = ("Cannot connect to the Docker daemon", "error during connect", "Is
 class EngineGone(LabError):
     """The Docker engine was there and does not answer any more: it ended, restarts, or its connection broke."""
 
-    def __init__(self, reason: object) -> None:
+    def __init__(self, reason: object, site: str = "") -> None:
         super().__init__(
-            f"the Docker engine does not answer any more: {reason}",
+            f"the Docker engine {f'at {site} ' if site else ''}does not answer any more: {reason}",
             "an engine that runs until the command ends",
             "start the engine, then ./lab clean, which removes what was left behind",
         )
 
 
 @contextmanager
-def unreachable_told() -> Iterator[None]:
+def unreachable_told(site: str = "") -> Iterator[None]:
     """Raise EngineGone for an error of the connection to the engine within the block."""
     try:
         yield
     except Timeout as error:
-        raise EngineGone("no answer in time") from error
+        raise EngineGone("no answer in time", site) from error
     except RequestException as error:
         if isinstance(error, HTTPError):
             raise
-        raise EngineGone(_cause(error)) from error
+        raise EngineGone(_cause(error), site) from error
 
 
 def _cause(error: BaseException) -> object:
@@ -137,14 +137,16 @@ class Containers(ContainerCollection):
 class Api(docker.APIClient):
     """The SDK's requests; every error of their connection is raised as EngineGone, also while an answer is read."""
 
+    site = ""
+
     def send(self, request: PreparedRequest, **options: Any) -> Response:
         """Send a request as the SDK does; one that changes something is remembered as this process's own."""
-        with unreachable_told(), _noted(request):
+        with unreachable_told(self.site), _noted(request):
             answer = super().send(request, **options)
         read = answer.iter_content
 
         def chunks(*size: Any, **how: Any) -> Iterator[Any]:
-            with unreachable_told():
+            with unreachable_told(self.site):
                 yield from read(*size, **how)
 
         # The SDK takes an answer's content, its lines and its chunks from there.
@@ -163,8 +165,15 @@ def _noted(request: PreparedRequest) -> AbstractContextManager[None]:
 class EngineClient(docker.DockerClient):
     """The SDK's client with such containers and such requests."""
 
+    api: Api
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.api = Api(*arguments, **options)
+
+    @property
+    def site(self) -> str:
+        """The endpoint of the engine, if it is another site than the command's own engine; else empty."""
+        return self.api.site
 
     @property
     def containers(self) -> Containers:

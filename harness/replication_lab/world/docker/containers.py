@@ -1,15 +1,16 @@
 """The containers of a lab by service, and the servers that were asked for in them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from docker.errors import NotFound
 from docker.models.containers import Container
 
-from replication_lab.world.docker import control_groups, engine, labels
+from replication_lab.world.docker import control_groups, labels, sites
+from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.machine_files import HERE, MachineFiles
 from replication_lab.world.mysql.server import Server
 
@@ -51,6 +52,12 @@ class LabContainers:
         others = {each.name or "": each for found in self.all.values() for each in found[1:]}
         return {**others, **self.by_service}
 
+    def every_at(self, site: str, apart: Collection[str]) -> dict[str, Container]:
+        """Return those of `every` on the machine of a site; of the command's engine, all but those of sites `apart`."""
+        where = {name: engine_of(one).site for name, one in self.every.items()}
+        there = {name for name, at in where.items() if (at == site if site else at not in apart)}
+        return {name: one for name, one in self.every.items() if name in there}
+
     def refresh(self) -> None:
         """Discard what is cached: ports and states change when a container is restarted."""
         self.__dict__.pop("all", None)
@@ -59,7 +66,8 @@ class LabContainers:
     @cached_property
     def subnets(self) -> tuple[str, ...]:
         """The address ranges of the lab's networks."""
-        found = engine.client().networks.list(filters={"label": f"{labels.PROJECT}={self.project}"})
+        only = {"label": f"{labels.PROJECT}={self.project}"}
+        found = [each for client in sites.clients(self.project) for each in client.networks.list(filters=only)]
         return tuple(part["Subnet"] for each in found for part in each.attrs["IPAM"]["Config"] or ())
 
     def cpu_seconds(self) -> dict[str, float]:
@@ -82,8 +90,13 @@ class LabContainers:
 def _asked(container: Container) -> float:
     """Return the CPU seconds that the engine tells of a container; zero for one that was removed meanwhile."""
     with suppress(NotFound):
-        return seconds_of(engine.client().api.stats(str(container.id), stream=False, one_shot=True))
+        return seconds_of(engine_of(container).api.stats(str(container.id), stream=False, one_shot=True))
     return 0.0
+
+
+def engine_of(container: Container) -> EngineClient:
+    """Return the client of the engine that has a container."""
+    return cast("EngineClient", container.client)
 
 
 def seconds_of(usage: dict[str, Any]) -> float:

@@ -8,6 +8,7 @@ from typing import IO
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
+from replication_lab.world.docker import engine
 
 ANSWER_SECONDS = 2.5
 END = b"\n\n"
@@ -21,10 +22,10 @@ class Conversation:
     command of Docker's client is in a session of its own, so that Ctrl-C does not end it before what needs it.
     """
 
-    def __init__(self, name: str, *command: str):
+    def __init__(self, name: str, *command: str, site: str = ""):
         self._name = name
         self._process = subprocess.Popen(
-            ["docker", *command],
+            [*engine.command_for(site), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -16,24 +16,66 @@ from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.installing import run_as_root
 
 NEEDED = (25, 0)
+# How long a request may take, and the first one to another site.
+ANSWER_SECONDS, SITE_SECONDS = 120, 5
 
 
 @cache
 def client() -> EngineClient:
     """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
-        found = cast("EngineClient", EngineClient.from_env(timeout=120, environment=by_ssh.environment()))
+        found = cast("EngineClient", EngineClient.from_env(timeout=ANSWER_SECONDS, environment=by_ssh.environment()))
         version = found.version()
     except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
+    _refuse_unfit(version)
+    return found
+
+
+@cache
+def of_site(endpoint: str) -> EngineClient:
+    """Return a client of the engine of another site; LabError if it is silent for SITE_SECONDS, or is too old."""
+    try:
+        environment = by_ssh.environment(endpoint)
+        found = cast("EngineClient", EngineClient.from_env(timeout=SITE_SECONDS, environment=environment))
+        found.api.site = endpoint
+        version = found.version()
+    except (DockerException, OSError, LabError) as error:
+        raise LabError(
+            f"the site {endpoint} does not answer",
+            "a running Docker engine that this user may use",
+            f"DOCKER_HOST={endpoint} docker version",
+        ) from error
+    _refuse_unfit(version, f" of the site {endpoint}")
+    found.api.timeout = ANSWER_SECONDS
+    return found
+
+
+def endpoint_of(text: str) -> str:
+    """Return the endpoint that a text is, or that of the Docker context of that name; LabError if there is none."""
+    found = text if "://" in text else own_engine.of_context("--", text)
+    if not found:
+        raise LabError(
+            f"{text} is neither an endpoint nor a Docker context",
+            "ssh://USER@HOST, tcp://HOST:PORT, or the name of a context",
+            "docker context ls",
+        )
+    return found
+
+
+def command_for(site: str) -> list[str]:
+    """Return the first words of a command of Docker's for the engine of a site, empty for the command's own."""
+    return ["docker", *(("--host", site) if site else ())]
+
+
+def _refuse_unfit(version: dict[str, Any], whose: str = "") -> None:
     _refuse_kind(version)
     if compose_version.is_older(version["Version"], NEEDED):
         raise LabError(
-            f"the Docker engine is version {version['Version']}",
+            f"the Docker engine{whose} is version {version['Version']}",
             f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
             "upgrade Docker with your package manager, then ./lab doctor",
         )
-    return found
 
 
 def _refuse_kind(version: dict[str, Any]) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from docker.errors import DockerException
+from docker.types import CancellableStream
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels
+from replication_lab.world.docker import labels, sites
+from replication_lab.world.docker.client import EngineClient
 
 # What each request makes the engine report, by the end of its path. A stop sends a second signal if the first has no
 # effect.
@@ -75,26 +76,31 @@ class EngineEvents:
         self._project, self._services, self._restarting = project, dict(services), restarting
         self._heard: list[EngineEvent] = []
         self.lost: float | None = None
-        self._stream = docker_engine.client().events(decode=True, filters={"type": ["container", "network"]})
-        self._thread = threading.Thread(target=self._listen, name="engine events", daemon=True)
-        self._thread.start()
+        only = {"type": ["container", "network"]}
+        streams = [(each, each.events(decode=True, filters=only)) for each in sites.clients(project)]
+        self._streams = [stream for _, stream in streams]
+        self._threads = [
+            threading.Thread(target=self._listen, args=each, name="engine events", daemon=True) for each in streams
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def _listen(self) -> None:
+    def _listen(self, client: EngineClient, stream: CancellableStream) -> None:
         try:
             with suppress(DockerException, LabError, OSError, ValueError, AttributeError):
-                for event in self._stream:
-                    self._hear(event)
+                for event in stream:
+                    self._hear(event, client)
         finally:
             # Also after an error that is not expected: from then on nothing is known.
             self.lost = clock.timer()
 
-    def _hear(self, event: dict[str, Any]) -> None:
+    def _hear(self, event: dict[str, Any], client: EngineClient) -> None:
         about = event.get("Actor", {}).get("Attributes", {})
         container = about.get("container", "") if event.get("Type") == "network" else event["Actor"]["ID"]
         if about.get(labels.PROJECT) == self._project and labels.SERVICE in about:
             self._services.setdefault(container, about[labels.SERVICE])
         act = event.get("Action", "")
-        if act == CREATED and container not in self._services and (whose := self._whose_network(container)):
+        if act == CREATED and container not in self._services and (whose := self._whose_network(container, client)):
             self._services[container] = f"a container in the network of {whose}"
         command = act.removeprefix(RUN) if act.startswith(RUN) else ""
         act = COMMAND if command else act
@@ -104,10 +110,10 @@ class EngineEvents:
             heard = EngineEvent(clock.timer(), time, act, container, self._services[container], command, number)
             self._heard.append(heard)
 
-    def _whose_network(self, container: str) -> str:
+    def _whose_network(self, container: str, client: EngineClient) -> str:
         """Return the service whose network a new container shares: it may change what happens to packets there."""
         with suppress(DockerException, LabError, OSError, AttributeError, KeyError):
-            mode = docker_engine.client().api.inspect_container(container)["HostConfig"]["NetworkMode"]
+            mode = client.api.inspect_container(container)["HostConfig"]["NetworkMode"]
             return self._services.get(mode.removeprefix(SHARES), "") if mode.startswith(SHARES) else ""
         return ""
 
@@ -150,9 +156,10 @@ class EngineEvents:
 
     def close(self) -> None:
         """End the subscription."""
-        with suppress(DockerException, OSError, AttributeError):
-            self._stream.close()
-        self._thread.join(1)
+        for stream, thread in zip(self._streams, self._threads, strict=True):
+            with suppress(DockerException, OSError, AttributeError):
+                stream.close()
+            thread.join(1)
 
 
 def _may_cause(made: requests_made.OwnRequest, event: EngineEvent) -> bool:

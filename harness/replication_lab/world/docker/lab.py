@@ -8,9 +8,10 @@ from functools import cached_property
 from docker.models.containers import Container
 
 from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.site import port_of
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
-from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers
+from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers, sites
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.manager import RunningManager
@@ -151,7 +152,7 @@ class Lab:
     @property
     def clients_are_beside(self) -> bool:
         """Whether its clients run beside its nodes, and not in this process."""
-        return beside_nodes.from_container()
+        return beside_nodes.from_container() or bool(sites.of_service(self.name, self.topology.source.name).endpoint)
 
     @property
     def clients_place(self) -> ClientPlace:
@@ -162,7 +163,11 @@ class Lab:
     def for_clients(self, name: str) -> Server:
         """Return a node's server as its clients reach it."""
         server = self.node(name).server()
-        return server.at((name, MYSQL_PORT)) if self.clients_are_beside else server
+        if not self.clients_are_beside:
+            return server
+        there, here = (sites.of_service(self.name, each) for each in (name, self.topology.source.name))
+        # Only a site's own containers know its nodes by their names.
+        return server.at((name, MYSQL_PORT) if there == here else (there.address, port_of(self.topology, name)))
 
     def link(self, name: str) -> RunningLink:
         """Return a link of the topology's, or one that a failover made."""

@@ -4,15 +4,18 @@ A label is a name and never a path or an instruction: an image can bring labels 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from docker.models.containers import Container
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import LABEL as ATTACHED
 from replication_lab.model.lab.attachment import OWNER as ATTACHED_BY
 from replication_lab.model.lab.lab_request import NAME
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import sites
+from replication_lab.world.docker.client import EngineClient
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
 # The name of the endpoint that a container is.
@@ -51,24 +54,28 @@ def _health(listed: dict[str, Any]) -> str:
 
 def _listed(project: str) -> list[dict[str, Any]]:
     only = {"label": [LABEL, f"{PROJECT}={project}"]}
-    return docker_engine.client().api.containers(all=True, filters=only)
+    return [each for client in sites.clients(project) for each in client.api.containers(all=True, filters=only)]
 
 
 def containers(project: str | None = None) -> list[Container]:
     """Return the containers of one project, or of all labs, running or not."""
-    return listed(LABEL, f"{PROJECT}={project}" if project else PROJECT)
+    marks = (LABEL, f"{PROJECT}={project}" if project else PROJECT)
+    return [one for client in sites.clients(project or "") for one in listed(*marks, client=client)]
 
 
-def listed(mark: str, *marks: str) -> list[Container]:
-    """Return the containers with these labels and a valid project, unless the first label comes from their image."""
-    found = [one for one in _with(mark, *marks) if project_of(one.labels)]
-    images = docker_engine.client().api.images(all=True, filters={"label": mark}) if found else []
+def listed(mark: str, *marks: str, client: EngineClient | None = None) -> list[Container]:
+    """Return the containers with these labels and a valid project, unless the first label comes from their image.
+
+    They are those of one engine, by default the command's own.
+    """
+    client = client or docker_engine.client()
+    found = [one for one in _with(client, mark, *marks) if project_of(one.labels)]
+    images = client.api.images(all=True, filters={"label": mark}) if found else []
     given = {each["Id"]: (each["Labels"] or {}).get(mark) for each in images}
     return [one for one in found if one.labels.get(mark) != given.get(one.attrs.get("Image"))]
 
 
-def _with(*marks: str) -> list[Container]:
-    client = docker_engine.client()
+def _with(client: EngineClient, *marks: str) -> list[Container]:
     return client.containers.list(all=True, filters={"label": list(marks)}, ignore_removed=True)
 
 
@@ -78,15 +85,30 @@ def of_beside(project: str, model: Container, service: str) -> dict[str, str]:
     return {PROJECT: project, SERVICE: service, **{key: model.labels.get(key, "") for key in kept}}
 
 
-def names_in(project: str) -> list[str]:
-    """Return the names of all containers with the label of a project, whatever it is."""
-    return sorted(str(one.name) for one in _with(f"{PROJECT}={project}"))
+def refuse_taken(name: str, endpoints: Iterable[str] = ("",)) -> None:
+    """Refuse a name that is in use on one of these engines: by a project that is not a lab, or by volumes."""
+    for client in map(sites.client, endpoints):
+        if there := sorted(str(one.name) for one in _with(client, f"{PROJECT}={name}")):
+            raise LabError(
+                f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
+                "a name that no other project has",
+                f"another --lab; to see it: docker compose --project-name {name} ps --all",
+            )
+        only = {"label": [LABEL, f"{PROJECT}={name}"]}
+        # They have another password.
+        if old := [volume.name for volume in client.volumes.list(filters=only)]:
+            raise LabError(
+                f"data of an earlier {name} exists: {', '.join(old)}",
+                "no data of an earlier lab",
+                f"docker volume rm {' '.join(old)}",
+            )
 
 
 def strangers() -> list[str]:
     """Return the names of containers with the lab's label but no lab: it is their image's, or they have no project."""
     known = {one.id for mark in (LABEL, ATTACHED) for one in listed(mark)}
-    return sorted({str(one.name) for mark in (LABEL, ATTACHED) for one in _with(mark) if one.id not in known})
+    client = docker_engine.client()
+    return sorted({str(one.name) for mark in (LABEL, ATTACHED) for one in _with(client, mark) if one.id not in known})
 
 
 def project_of(labels: Mapping[str, str] | None) -> str:
@@ -106,11 +128,12 @@ def owners() -> dict[str, set[str]]:
 
 def _all_labels() -> Iterator[Mapping[str, str]]:
     yield from (one.labels for one in containers())
-    client, only = docker_engine.client(), {"label": LABEL}
-    for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
-        yield thing.attrs.get("Labels") or {}
+    for client in sites.clients():
+        only = {"label": LABEL}
+        for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
+            yield thing.attrs.get("Labels") or {}
 
 
 def compose_files() -> list[str]:
     """Return the labels in which Compose names the files of containers with a lab's label, whatever they are."""
-    return [one.labels.get(CONFIG_FILES, "") for one in _with(LABEL)]
+    return [one.labels.get(CONFIG_FILES, "") for client in sites.clients() for one in _with(client, LABEL)]

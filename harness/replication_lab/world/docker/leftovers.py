@@ -10,8 +10,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.world import clock, lab_files, lock, owners
-from replication_lab.world.docker import attachments, labels, machine, removal
-from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import attachments, labels, machine, removal, sites
 
 # How a project is named that was attached, not made by the lab: it is restored, not removed.
 ATTACHED = "the attachment of "
@@ -22,7 +21,10 @@ LOOKS, CREATED_SECONDS, POLL_SECONDS = 5, 30, 0.1
 
 
 def remove(project: str) -> None:
-    """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
+    """Remove a project's containers (with their anonymous volumes), networks, volumes and state files.
+
+    LabError if one of its sites does not answer; the files, which name the site, then stay.
+    """
     # While a project is removed, the engine may still create what an interrupted `docker compose` had asked for.
     clock.wait_until(
         lambda: any(not _remove_found(project) for _ in range(LOOKS)),
@@ -30,18 +32,19 @@ def remove(project: str) -> None:
         CREATED_SECONDS,
         POLL_SECONDS,
     )
+    sites.refuse_silent(project)
     if not attachments.is_elsewhere(project):
         lab_files.remove(project)
 
 
 def _remove_found(project: str) -> bool:
     """Remove what a project has now; return whether it had anything."""
-    client, only = docker_engine.client(), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
+    clients, only = sites.clients(project), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
     had_containers = _remove_containers(project)
-    networks = client.networks.list(filters=only)
+    networks = [network for client in clients for network in client.networks.list(filters=only)]
     for network in networks:
         removal.unless_gone(network, "remove")
-    volumes = client.volumes.list(filters=only)
+    volumes = [volume for client in clients for volume in client.volumes.list(filters=only)]
     # A container that the engine has created since may use one; the next look finds it.
     with suppress(removal.InUse):
         for volume in volumes:
@@ -103,7 +106,12 @@ def _is_gone(name: str) -> bool:
     settings = lab_files.settings(name)
     engine_id = settings.get(lab_files.ENGINE_ID, "")
     is_here = not machine.is_another(engine_id) if engine_id else name not in lab_files.names(lab_files.STATE)
-    return is_here and owners.is_dead(settings.get("LAB_OWNER", ""))
+    if not is_here or not owners.is_dead(settings.get("LAB_OWNER", "")):
+        return False
+    with suppress(LabError):
+        sites.refuse_silent(name)
+        return True
+    return False
 
 
 def sweep(tell: Tell = print) -> list[str]:

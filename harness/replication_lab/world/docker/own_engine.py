@@ -62,13 +62,18 @@ def answers() -> bool:
 
 def elsewhere() -> str:
     """Return the endpoint of the user's Docker context (Docker Desktop, rootless); empty if it is the usual socket."""
-    command = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
+    endpoint = of_context()
+    return "" if endpoint == f"unix://{SOCKET}" else endpoint
+
+
+def of_context(*name: str) -> str:
+    """Return the endpoint of a Docker context, by default the user's; empty if there is none."""
+    command = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}", *name]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=CONTEXT_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return ""
-    endpoint = found.stdout.strip()
-    return "" if endpoint == f"unix://{SOCKET}" else endpoint
+    return found.stdout.strip()
 
 
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])

@@ -18,12 +18,23 @@ from replication_lab.model.lab import size
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
+from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
-from replication_lab.world.docker import attached, attachments, compose, images, labels, machine, mixed, servers
+from replication_lab.world.docker import (
+    attached,
+    attachments,
+    compose,
+    images,
+    labels,
+    machine,
+    mixed,
+    servers,
+    site_files,
+    sites,
+)
 from replication_lab.world.docker import endpoint as endpoints
-from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import manager as managers
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
@@ -55,8 +66,9 @@ def start(asked: LabRequest) -> Lab:
     name, topology = asked.name, asked.topology
     passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
+    placed = site_files.services(topology, asked.sites)
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
-    write_whole(env_file, _environment(lab).encode())
+    write_whole(env_file, _environment(lab, placed).encode())
     files = [compose_file(lab)]
     if catalogue.is_resized(topology.name):
         write_whole(files[0], catalogue.compose_text(topology.name).encode())
@@ -75,7 +87,12 @@ def start(asked: LabRequest) -> Lab:
         text = managers.overlay(name, files[0], topology, asked.manager)
         files.append(lab_files.file_of(name, lab_files.MANAGER))
         write_whole(files[-1], text.encode())
-    started = compose.Project(name, tuple(files), env_file, ("load",) if asked.load else ())
+    if placed:
+        files.append(lab_files.file_of(name, lab_files.SITES))
+        write_whole(files[-1], site_files.overlay(topology, asked.sites).encode())
+    profiles = ("load",) if asked.load else ()
+    engines = {each: site.endpoint for each, site in placed.items() if each not in site_files.OPTIONAL or asked.load}
+    started = compose.Project(name, tuple(files), env_file, profiles, engines)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)):
@@ -147,10 +164,11 @@ def make_again(lab: Lab, service: str) -> None:
 
 def _of_running(lab: Lab, overlay: Path) -> compose.Project:
     """Return the files of a running lab, those that there are, and an overlay."""
-    suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER)
+    suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
-    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS))
+    engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
+    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
 
 
 def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
@@ -193,10 +211,10 @@ def check_state_transfer() -> None:
         raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
 
 
-def _environment(lab: Lab) -> str:
+def _environment(lab: Lab, placed: Mapping[str, Site]) -> str:
     # The lab itself reads the topology's file from here: it never opens a file that a label names.
     file, engine_id = compose_file(lab), machine.facts().engine_id
-    settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id}
+    settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id, **sites.setting(placed)}
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
@@ -213,24 +231,6 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
-
-
-def refuse_taken(name: str) -> None:
-    """Refuse a name that is in use: by a project that is not a lab, or by volumes with another password."""
-    if there := labels.names_in(name):
-        raise LabError(
-            f"{name} is a Compose project that is not a lab of yours: {', '.join(there[:5])}",
-            "a name that no other project has",
-            f"another --lab; to see it: docker compose --project-name {name} ps --all",
-        )
-    only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
-    old = [volume.name for volume in docker_engine.client().volumes.list(filters=only)]
-    if old:
-        raise LabError(
-            f"data of an earlier {name} exists: {', '.join(old)}",
-            "no data of an earlier lab",
-            f"docker volume rm {' '.join(old)}",
-        )
 
 
 def _settings(lab: Lab) -> dict[str, str]:
@@ -259,9 +259,10 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
     if any(each in said for each in UNANSWERED):
         return EngineGone(last)
     if "address already in use" in said or "port is already allocated" in said:
-        return LabError(
-            f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
-        )
+        advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
+        if sites.others(lab.name):
+            advice = "./lab down for the other lab on these sites, or another --site-address: these ports are fixed"
+        return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)
@@ -314,6 +315,9 @@ def find(name: str | None = None) -> Lab:
 
 def _why_not(name: str) -> str:
     """Return in words why a name in labels is not the name of a lab here; an empty string if no label has it."""
+    with_sites = sites.silent(name)
+    if with_sites:
+        return f"; of its sites these do not answer: {', '.join(with_sites)}"
     if attachments.is_elsewhere(name):
         return "; its files are about a lab in another Docker engine (DOCKER_HOST, docker context)"
     if name in attachments.containers():

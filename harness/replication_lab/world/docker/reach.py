@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images, machine
+from replication_lab.world.docker import engine, images, machine, site_images
 from replication_lab.world.docker.carried import Carried
 from replication_lab.world.docker.conversation import Conversation
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.machine_files import BOOT, HERE, MachineFiles
 
 IMAGE = "toxiproxy"
 START_SECONDS = 20
@@ -31,11 +31,12 @@ OPTIONS = (
 class _Hand:
     """The container on the engine's machine; `name` is its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: str) -> None:
         images.ensure([IMAGE])
+        site_images.bring(site, [images.PREFIX + IMAGE])
         self.name = f"replication-lab-reach-{uuid.uuid4().hex[:12]}"
         run = ("run", "--name", self.name, *OPTIONS, images.PREFIX + IMAGE)
-        self.talk = Conversation("the engine's machine", *run)
+        self.talk = Conversation(f"the engine's machine{f' at {site}' if site else ''}", *run, site=site)
         wait_until(self.answers, "the container on the engine's machine to answer", START_SECONDS, hint="./lab doctor")
 
     def answers(self) -> bool:
@@ -49,39 +50,52 @@ class _Hand:
 
 
 _guard = threading.RLock()
-_hands: list[_Hand] = []
-# The address on this machine's loopback that leads to one on the engine's machine.
-_ways: dict[tuple[str, int], tuple[str, int]] = {}
+# By the endpoint of the site, empty for the command's own engine.
+_hands: dict[str, _Hand] = {}
+# The address on this machine's loopback that leads to one on the machine of a site's engine.
+_ways: dict[tuple[str, str, int], tuple[str, int]] = {}
 
 
-def _hand() -> _Hand:
+def _hand(site: str = "") -> _Hand:
     """Return the running container, started again if the engine was."""
     with _guard:
-        if not _hands or _hands[-1].talk.has_ended:
-            _hands.append(_Hand())
-        return _hands[-1]
+        if site not in _hands or _hands[site].talk.has_ended:
+            _hands[site] = _Hand(site)
+        return _hands[site]
 
 
-def address(host: str, port: int) -> tuple[str, int]:
+def address(host: str, port: int, site: str = "") -> tuple[str, int]:
     """Return the address on this machine's loopback that leads to one on the engine's machine, for this process's life.
 
     A refused connection is accepted here, and ends at once.
     """
-    _hand()
+    _hand(site)
     with _guard:
-        if (host, port) not in _ways:
+        if (site, host, port) not in _ways:
             listening = socket.create_server(("127.0.0.1", 0))
-            Carried(listening, lambda: ["docker", "exec", "--interactive", _hand().name, "/reach", f"{host}:{port}"])
-            _ways[host, port] = listening.getsockname()
-        return _ways[host, port]
+            connect = ("exec", "--interactive", _hand(site).name, "/reach", f"{host}:{port}")
+            Carried(listening, lambda: [*engine.command_for(site), *connect])
+            _ways[site, host, port] = listening.getsockname()
+        return _ways[site, host, port]
 
 
-def files(paths: Sequence[str]) -> MachineFiles:
-    """Return the files on the engine's machine that match these paths, as images/toxiproxy/reach reads them."""
+def files(paths: Sequence[str], site: str = "") -> MachineFiles:
+    """Return the files on the machine of a site that match these paths, as images/toxiproxy/reach reads them."""
     with _guard:
-        return MachineFiles(json.loads(_hand().talk.ask(" ".join(paths))))
+        return MachineFiles(json.loads(_hand(site).talk.ask(" ".join(paths))))
 
 
-def machine_files(*paths: str) -> MachineFiles:
-    """Return the files of the engine's machine that match these paths: this machine's own, if the engine runs here."""
-    return files(paths) if machine.facts().elsewhere else HERE
+def machine_files(*paths: str, site: str = "") -> MachineFiles:
+    """Return the files of a site's machine that match these paths, by default of the command's engine.
+
+    They are this machine's own, if that engine runs here.
+    """
+    return files(paths, site) if site or machine.facts().elsewhere else HERE
+
+
+def is_another_machine(site: str) -> bool:
+    """Return whether a site's engine runs on another machine than the command's: two engines can share one."""
+    try:
+        return machine_files(BOOT, site=site).text(BOOT) != machine_files(BOOT).text(BOOT)
+    except OSError:
+        return True

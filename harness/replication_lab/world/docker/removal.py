@@ -8,8 +8,8 @@ from docker.models.volumes import Volume
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
-from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels
+from replication_lab.world.docker.client import EngineClient
 
 REMOVAL_SECONDS, POLL_SECONDS = 30, 0.1
 
@@ -26,7 +26,8 @@ def remove_volume(volume: Volume) -> None:
         if "in use" not in error.found:
             raise
         project = (volume.attrs.get("Labels") or {}).get(labels.PROJECT)
-        users = docker_engine.client().containers.list(all=True, filters={"volume": volume.name}, ignore_removed=True)
+        client: EngineClient = volume.client  # type: ignore[assignment]  # the one that listed it
+        users = client.containers.list(all=True, filters={"volume": volume.name}, ignore_removed=True)
         # The engine takes the volumes of a container before it lists the container.
         is_own = all(project and user.labels.get(labels.PROJECT) == project for user in users)
         kind, whose, expected = (

@@ -19,14 +19,15 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import machine, reach, sql_client
-from replication_lab.world.docker.containers import LabContainers, seconds_of
+from replication_lab.world.docker import machine, reach, sites, sql_client
+from replication_lab.world.docker.containers import LabContainers, engine_of, seconds_of
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.machines import guest
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
 
 STOP_SECONDS, SOON_SECONDS = 30, 2
+LOOPBACK = "127."
 # The longest time in which a proxy ends a connection that leads nowhere.
 CLOSED_SECONDS = 0.5
 # As in images/database/docker-entrypoint.sh.
@@ -52,6 +53,7 @@ class Service:
         """The container as it was at the lab's first access; LabError if there is none."""
         containers = self.containers.by_service
         if self.name not in containers:
+            sites.refuse_missing(self.project, self.name)
             raise LabError(
                 f"{self.project} has no container {self.name}", ", ".join(sorted(containers)), "./lab status"
             )
@@ -60,7 +62,16 @@ class Service:
     def published(self, port: int) -> tuple[str, int]:
         """Return the host and port at which this process reaches a container's port; LabError if it does not run."""
         host, number = self.bound(port)
-        return (host, number) if machine.is_near() else reach.address(host, number)
+        return (host, number) if self._is_near else reach.address(host, number, self.site)
+
+    @property
+    def site(self) -> str:
+        """The endpoint of the engine that its container is in, if it is not the command's own; else empty."""
+        return engine_of(self.container).site
+
+    @property
+    def _is_near(self) -> bool:
+        return not self.site and machine.is_near()
 
     def bound(self, port: int) -> tuple[str, int]:
         """Return the host and port on the engine's machine of a container's port; LabError if it does not run."""
@@ -71,7 +82,9 @@ class Service:
                 f"its port {port}",
                 f"./lab status --lab {self.project}",
             )
-        return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
+        # A node that other sites reach has one on its site's address, too: users reach that from everywhere.
+        found = next((each for each in bindings if each["HostIp"].startswith(LOOPBACK) != bool(self.site)), bindings[0])
+        return found["HostIp"], int(found["HostPort"])
 
     def network(self) -> Container:
         """Return the container whose network a service uses: its own, or that of its sidecar."""
@@ -93,7 +106,7 @@ class Service:
         as much as a link without toxics. If the engine runs on another machine, only the published port is reachable,
         and what answers at that address here is something else.
         """
-        for address in self.addresses() if machine.is_near() else ():
+        for address in self.addresses() if self._is_near else ():
             if reachable(address, port):
                 return address, port
         return self.published(port)
@@ -144,7 +157,7 @@ class Service:
 
     def usage(self) -> dict[str, Any]:
         """Return one sample of the Docker API's statistics of the container."""
-        return docker_engine.client().api.stats(str(self.container.id), stream=False, one_shot=True)
+        return engine_of(self.container).api.stats(str(self.container.id), stream=False, one_shot=True)
 
     def memory_mib(self) -> float:
         """Return the memory of a container's processes, without page cache, in MiB."""

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, signals
+from replication_lab.world.docker import engine
 
 if TYPE_CHECKING:  # a node has a client
     from replication_lab.world.docker.service import Node
@@ -46,7 +47,8 @@ def run(
             # In a session of its own, so that Ctrl-C does not end it before the statement.
             process = subprocess.Popen(
                 [
-                    *("docker", "exec", "--interactive", "--env", "MYSQL_PWD", str(node.container.name)),
+                    *engine.command_for(node.site),
+                    *("exec", "--interactive", "--env", "MYSQL_PWD", str(node.container.name)),
                     *(*command, *OPTIONS, *READS),
                 ],
                 stdin=file,

@@ -12,7 +12,7 @@ import pymysql
 
 from replication_lab.model.lab.mysql_errors import SYNTAX_ERROR, code_of
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.server import SYSTEM_DATABASES, Connection, Server
+from replication_lab.world.mysql.server import SYSTEM_DATABASES, Connection, Server, rows_of
 
 Row = dict[str, Any]
 ROWS_AT_A_TIME = 1000
@@ -66,7 +66,7 @@ def _copy_table(reader: Connection, writer: Connection, table: str) -> None:
     # By their names: * would leave out an invisible column.
     columns = ", ".join(
         f"`{row['Field']}`"
-        for row in _rows(reader, f"SHOW COLUMNS FROM {table}")
+        for row in rows_of(reader, f"SHOW COLUMNS FROM {table}")
         if not COMPUTED.search(row["Extra"].upper())
     )
     for rows in _batches(reader, f"SELECT {columns} FROM {table}"):
@@ -89,14 +89,14 @@ def _copy_programs(reader: Connection, writer: Connection, disabled: str) -> Non
     databases = _databases(reader)
     for database in databases:
         where = f"SELECT * FROM information_schema.{{}} WHERE {{}}_SCHEMA = '{database}'"
-        for row in _rows(reader, where.format("ROUTINES", "ROUTINE")):
+        for row in rows_of(reader, where.format("ROUTINES", "ROUTINE")):
             _create(writer, database, _created(reader, f"{row['ROUTINE_TYPE']} `{database}`.`{row['ROUTINE_NAME']}`"))
     _copy_views(reader, writer, databases)
     for database in databases:
         where = f"SELECT * FROM information_schema.{{}} WHERE {{}}_SCHEMA = '{database}'"
-        for row in _rows(reader, f"{where.format('TRIGGERS', 'TRIGGER')} ORDER BY ACTION_ORDER"):
+        for row in rows_of(reader, f"{where.format('TRIGGERS', 'TRIGGER')} ORDER BY ACTION_ORDER"):
             _create(writer, database, _created(reader, f"TRIGGER `{database}`.`{row['TRIGGER_NAME']}`"))
-        for row in _rows(reader, where.format("EVENTS", "EVENT")):
+        for row in rows_of(reader, where.format("EVENTS", "EVENT")):
             event = _created(reader, f"EVENT `{database}`.`{row['EVENT_NAME']}`")
             text = IS_ENABLED.sub(rf"\1 {disabled}", event["Create Event"], count=1)
             _create(writer, database, {**event, "Create Event": text})
@@ -146,7 +146,7 @@ def _accounts(server: Server, connection: Connection) -> list[tuple[str, str]]:
     """Return the users' accounts, each with USER or ROLE; roles first, because a user can have one by default."""
     rows = [
         row
-        for row in _rows(connection, "SELECT * FROM mysql.user")
+        for row in rows_of(connection, "SELECT * FROM mysql.user")
         if row["User"] not in (*SYSTEM_ACCOUNTS, *server.passwords) and "." not in row["User"]
     ]
     # A role of MySQL is an account that is locked, one of MariaDB has no host.
@@ -175,7 +175,7 @@ def _creation(reader: Connection, account: str, kind: str) -> list[str]:
 
 
 def _created(reader: Connection, what: str) -> Row:
-    return _rows(reader, f"SHOW CREATE {what}")[0]
+    return rows_of(reader, f"SHOW CREATE {what}")[0]
 
 
 def _text(found: Row) -> str:
@@ -190,12 +190,6 @@ def _execute(connection: Connection, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def _rows(connection: Connection, statement: str) -> list[Row]:
-    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
 def _named(connection: Connection, statement: str) -> list[str]:
     """Return the first column of a statement's rows."""
-    return [str(next(iter(row.values()))) for row in _rows(connection, statement)]
+    return [str(next(iter(row.values()))) for row in rows_of(connection, statement)]

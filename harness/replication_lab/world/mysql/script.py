@@ -10,7 +10,7 @@ import pymysql
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.question.sql_text import Statement
 from replication_lab.world import clock, signals
-from replication_lab.world.mysql.server import Connection, Server, failure
+from replication_lab.world.mysql.server import Connection, Server, failure, rows_of
 
 END_SECONDS = 2
 Rows = list[dict[str, Any]]
@@ -34,7 +34,7 @@ def run(
         try:
             for number, statement in enumerate(found, 1):
                 running = name_of(number, statement)
-                rows = _answer(connection, statement.sql)
+                rows = rows_of(connection, statement.sql)
                 done, running = number, ""
                 each(statement, rows)
         except (pymysql.err.MySQLError, OSError) as error:
@@ -47,12 +47,6 @@ def run(
             raise signals.Stopped(str(stop), f"{said}{_before(done, len(found))}") from stop
 
 
-def _answer(connection: Connection, sql: str) -> Rows:
-    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute(sql)
-        return list(cursor.fetchall())
-
-
 def _before(done: int, all_: int) -> str:
     return f"; statements run before: {done} of {all_}" if all_ > 1 else ""
 
@@ -63,7 +57,7 @@ def _ended(server: Server, thread: int, running: str) -> str:
         with server.session(answer_seconds=END_SECONDS, database="") as other:
             with suppress(pymysql.err.MySQLError):
                 # An error says that the session has ended.
-                _answer(other, f"KILL QUERY {thread}")
+                rows_of(other, f"KILL QUERY {thread}")
             clock.wait_until(partial(_has_ended, other, thread), f"{running} to end", END_SECONDS)
     except LabError:
         end = f'./lab sql {server.name} -e "KILL {thread}"'
@@ -72,5 +66,5 @@ def _ended(server: Server, thread: int, running: str) -> str:
 
 
 def _has_ended(connection: Connection, thread: int) -> bool:
-    running = _answer(connection, "SHOW PROCESSLIST")
+    running = rows_of(connection, "SHOW PROCESSLIST")
     return all(row["Id"] != thread or row["Command"] != "Query" for row in running)

@@ -139,9 +139,7 @@ class Server:
         with self._lock:
             connection = self._usable()
             try:
-                with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-                    cursor.execute(sql)
-                    rows = list(cursor.fetchall())
+                rows = rows_of(connection, sql)
             except (pymysql.err.MySQLError, OSError) as error:
                 if mysql_errors.is_lost(mysql_errors.code_of(error)):
                     self.close()
@@ -272,6 +270,13 @@ def _server(
     name: str, address: tuple[str, int], dialect: Dialect, passwords: Mapping[str, str], user: str, encrypted: bool
 ) -> Server:
     return Server(name, address, dialect, passwords, user=user, encrypted=encrypted)
+
+
+def rows_of(connection: pymysql.Connection, sql: str) -> list[dict[str, Any]]:
+    """Send a statement on a connection, and return all rows of its answer as dictionaries; an error is pymysql's."""
+    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
 
 
 def plain(table: str) -> str:

@@ -7,9 +7,10 @@ from urllib.parse import quote
 import msgspec
 
 from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
-from replication_lab.world.docker import beside_nodes
+from replication_lab.world.docker import beside_nodes, sites
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.echo import Echo
@@ -58,8 +59,23 @@ class RunningLink:
 
     def connect(self, answer_seconds: float) -> Pinger:
         """Return a connection to the far end across the link, from where clients run; the caller closes it."""
-        place: ClientPlace = beside_nodes.of(self.ends.proxy) if self._clients_are_beside else HERE
-        return place.make(Pinger, self.far_end(), self.address_for_clients, answer_seconds)
+        place: ClientPlace = HERE
+        address = self.address_for_clients
+        if self._site_of_dialler != self._site_of_proxy:
+            # From the proxy's site it would not cross the network between the sites.
+            place = beside_nodes.of(self.ends.node(self.model.dialler))
+            address = (self._site_of_proxy.address, self.model.port)
+        elif self._clients_are_beside:
+            place = beside_nodes.of(self.ends.proxy)
+        return place.make(Pinger, self.far_end(), address, answer_seconds)
+
+    @property
+    def _site_of_dialler(self) -> Site:
+        return sites.of_service(self.ends.proxy.project, self.model.dialler)
+
+    @property
+    def _site_of_proxy(self) -> Site:
+        return sites.of_service(self.ends.proxy.project, self.ends.proxy.name)
 
     @property
     def address_for_clients(self) -> tuple[str, int]:
@@ -69,7 +85,14 @@ class RunningLink:
     @property
     def _clients_are_beside(self) -> bool:
         # Nothing is started in a project that the lab did not write.
-        return self.ends.touches_nodes and beside_nodes.from_container()
+        # Where the proxy is on another site, the way from here to it is not part of the link.
+        return self.ends.touches_nodes and (beside_nodes.from_container() or bool(self._site_of_proxy.endpoint))
+
+    @property
+    def crosses_sites(self) -> bool:
+        """Whether its ends are on different Docker engines, so that a real network is part of its round trip."""
+        ends = (sites.of_service(self.ends.proxy.project, each) for each in (self.model.source, self.model.target))
+        return len(set(ends)) > 1
 
     def far_end(self) -> Server | Echo:
         """Return the server at the far end, or the echo in its place."""

@@ -11,8 +11,9 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import beside, images, labels
+from replication_lab.world.docker import beside, images, labels, site_images
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
 from replication_lab.world.machines.guest import IN_GUEST, SILENT
 
@@ -64,7 +65,7 @@ class Beside:
     def _helper(self) -> Container | None:
         """Return the container that is in the namespace; a service that was restarted has another namespace."""
         try:
-            found = docker_engine.client().containers.get(f"{self._owner.project}-{self.service}")
+            found = engine_of(self._owner.container).containers.get(f"{self._owner.project}-{self.service}")
             if found.labels.get(STARTED) != self._since():
                 return None
             if found.status != "running":
@@ -87,12 +88,14 @@ class Beside:
 
     def _made(self) -> Container:
         images.ensure([IMAGE])
+        site_images.bring(self._owner.site, [images.PREFIX + IMAGE])
         with _making:
             # Links are changed several at once.
             return self._helper() or self._make()
 
     def _make(self) -> Container:
-        network, since, client = self._network(), self._since(), docker_engine.client()
+        network, since = self._network(), self._since()
+        client = engine_of(network)
         name = f"{self._owner.project}-{self.service}"
         try:
             for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}, ignore_removed=True):

@@ -1,0 +1,75 @@
+"""A site cut off from the others, or lost: its nodes and the links that lead out of it, as one.
+
+In a lab on one engine each node is a site of its own.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+
+from replication_lab.faults.cut import Cut
+from replication_lab.faults.fault import fault
+from replication_lab.faults.kill import Kill
+from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES
+from replication_lab.world import at_once
+from replication_lab.world.docker import sites
+from replication_lab.world.docker.lab import Lab
+
+
+def nodes_of_sites(lab: Lab, nodes: Collection[str]) -> list[str]:
+    """Return all nodes on the sites of these."""
+    placed = sites.of(lab.name)
+    there = [placed[node] for node in nodes if node in placed]
+    return [each.name for each in lab.topology.nodes if each.name in nodes or placed.get(each.name) in there]
+
+
+def links_out(lab: Lab, nodes: Collection[str]) -> list[str]:
+    """Return the links that lead from one of these nodes to another one."""
+    return [link.name for link in lab.topology.links if (link.source in nodes) != (link.target in nodes)]
+
+
+@fault(
+    "cut-site",
+    acts_on=NODES,
+    does="all links that lead out of the sites of the targets are cut at once; links within a site are not",
+    proof="of each link as for cut; after recovery: the round trips are as before",
+)
+class CutSite(Cut):
+    """Nodes whose sites are cut off."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, links_out(lab, nodes_of_sites(lab, nodes)))
+
+
+@fault(
+    "lose-site",
+    acts_on=NODES,
+    does="all nodes on the sites of the targets get SIGKILL, and all links that lead out are cut, at the same moment",
+    proof="of each node as for kill, of each link as for cut",
+    ends_servers=True,
+)
+class LoseSite:
+    """Nodes whose sites are lost: nothing that was under way in the network arrives after that."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        lost = nodes_of_sites(lab, nodes)
+        self._links, self._nodes = Cut(lab, links_out(lab, lost)), Kill(lab, lost)
+
+    def inject(self) -> None:
+        at_once.of_each(lambda act: act(), (self._links.inject, self._nodes.inject))
+
+    def verify(self) -> list[Proof]:
+        return [*self._links.verify(), *self._nodes.verify()]
+
+    def recover(self) -> None:
+        self._links.recover()
+        self._nodes.recover()
+
+    def verify_recovered(self) -> list[Proof]:
+        """Prove the nodes first: across a link to a server that still starts, nothing comes back."""
+        return [*self._nodes.verify_recovered(), *self._links.verify_recovered()]
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for each in (self._links, self._nodes):
+                stack.callback(each.close)

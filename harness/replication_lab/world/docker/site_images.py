@@ -1,0 +1,65 @@
+"""Images for other sites: saved here and loaded there over the site's own connection, once for each image."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from docker.errors import ImageNotFound
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import lock
+from replication_lab.world.docker import engine, sites
+from replication_lab.world.docker.bake_file import RECIPE
+from replication_lab.world.docker.client import EngineClient
+
+
+def bring(site: str, names: Iterable[str]) -> None:
+    """Load the images of these names that a site lacks, from the command's engine; nothing for that engine itself."""
+    if not site:
+        return
+    there = sites.client(site)
+    if all(_has(there, name) for name in names):
+        return
+    with lock.held("images"):
+        if wanted := [name for name in names if not _has(there, name)]:
+            _refuse_another_processor(site, there)
+            _copy(site, wanted)
+
+
+def _has(there: EngineClient, name: str) -> bool:
+    """Return whether an engine has the same image of a name as the command's, by its ID or by its recipe."""
+    own = engine.client().images.get(name)
+    try:
+        found = there.images.get(name)
+    except ImageNotFound:
+        return False
+    # An engine that keeps images in containerd's store gives them other IDs.
+    return found.id == own.id or (RECIPE in own.labels and found.labels.get(RECIPE) == own.labels[RECIPE])
+
+
+def _refuse_another_processor(site: str, there: EngineClient) -> None:
+    processor = str(there.version().get("Arch", ""))
+    if processor != engine.processor():
+        raise LabError(
+            f"the site {site} has the processor {processor}, and the images here are for {engine.processor()}",
+            "sites of one processor",
+            "a command on a machine of that processor, with DOCKER_HOST",
+        )
+
+
+def _copy(site: str, names: list[str]) -> None:
+    print(f"loading {', '.join(names)} at {site} (once)", file=sys.stderr, flush=True)
+    with subprocess.Popen(["docker", "save", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as saving:
+        loaded = subprocess.run(
+            [*engine.command_for(site), "load"], stdin=saving.stdout, capture_output=True, text=True, check=False
+        )
+        if loaded.returncode:
+            # It would wait for a reader for ever.
+            saving.kill()
+    if loaded.returncode or saving.returncode:
+        said = loaded.stderr.strip().rpartition("\n")[2]
+        raise LabError(
+            f"{', '.join(names)} cannot be loaded at the site {site}: {said or 'docker save failed'}",
+            "an engine there with enough free disk space",
+            f"docker save {' '.join(names)} | DOCKER_HOST={site} docker load",
+        )
