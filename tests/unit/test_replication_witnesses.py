@@ -288,15 +288,15 @@ RULE = " EVENT: iptables -t nat -D LAB-TO-PEER -p tcp -j DNAT"
 def rules(monkeypatch):
     """Return the reading of a lab's only container that may change rules, and the names of all that are observed."""
 
-    def container(image, *powers):
-        return SimpleNamespace(
-            id="f00d", attrs={"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}}
-        )
+    def container(image, *powers, manager=""):
+        attrs = {"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}}
+        return SimpleNamespace(id="f00d", attrs=attrs, labels={"replication-lab.manager": manager})
 
     lab = SimpleNamespace(
         containers={
             "node1": container("replication-lab/mariadb"),
             "sidecar1": container("replication-lab/sidecar", "NET_ADMIN"),
+            "keepalived-node1": container("replication-lab/keepalived", "NET_ADMIN", manager="keepalived"),
             "vpn": container("of-a-user/vpn", "NET_ADMIN"),
         }
     )

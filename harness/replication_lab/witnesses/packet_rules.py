@@ -9,6 +9,7 @@ from replication_lab.witnesses.told import TELLS, Changes, told_by
 from replication_lab.world.docker import images
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.labels import MANAGER_LABEL
 from replication_lab.world.requests_made import COMMAND as RUN
 from replication_lab.world.requests_made import OwnRequest
 
@@ -24,6 +25,8 @@ def packet_rules(lab: Lab) -> Sampled[Conversation]:
         for service, each in lab.containers.items()
         if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
         and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
+        # A failover manager may change its own host.
+        and not each.labels.get(MANAGER_LABEL)
     ]
     readings = {each: Changes(_Rules(each), _may_change, str(lab.containers[each].id)) for each in able}
     return told_by(KEPT_RULES, lab, readings, lambda _: COMMAND)
