@@ -31,14 +31,14 @@ def _answers(points: Sequence[Predicted]) -> Iterator[str]:
         rates, medians = ([getattr(each, name) for each in own] for name in ("throughput", "p50_ms"))
         beyond = sum(bool(point.extrapolated) for point in own)
         yield (
-            f"{topology}: about {_range(rates)} commits/s, p50 {_range(medians)} ms, limited by {limits}; "
+            f"{topology}: about {_range(rates, 'commits/s')}, p50 {_range(medians, 'ms')}, limited by {limits}; "
             f"{beyond} of {len(own)} points extrapolated"
         )
 
 
-def _range(values: Sequence[float]) -> str:
+def _range(values: Sequence[float], unit: str) -> str:
     low, high = _number(min(values)), _number(max(values))
-    return low if low == high else f"{low} to {high}"
+    return f"{low if low == high else f'{low} to {high}'} {unit}"
 
 
 def _number(value: float) -> str:
