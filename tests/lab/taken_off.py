@@ -269,6 +269,7 @@ TAKEN_OFF = {
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
     "crash": Sabotage(frozen, ": pause"),
+    "upgrade": Sabotage(frozen, ": pause"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
     "host-kill": Sabotage(host_alive, ": start"),

@@ -51,6 +51,11 @@ class AttachedNode(Node):
 
     address: Callable[[], tuple[str, int]]
 
+    @property
+    def site(self) -> str:
+        """Empty: a project is on one engine, and its server may have no container there that the lab sees."""
+        return ""
+
     def bound(self, _port: int) -> tuple[str, int]:
         """Return the address of its server, which leads through the lab's own Toxiproxy, whatever the port."""
         return self.address()
