@@ -83,6 +83,10 @@ class FakeNode:
     def server(self) -> FakeServer:
         return self.lab.servers[self.lab.topology.node(self.name).name]
 
+    def addresses(self) -> set[str]:
+        """None: a source tells of no reader that comes from here."""
+        return set()
+
     def answers(self) -> bool:
         try:
             return bool(self.server().version())

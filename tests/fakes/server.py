@@ -68,6 +68,7 @@ class FakeServer:
             "SHOW TABLES FROM lab LIKE": list,
             "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
             "SELECT * FROM information_schema.PROCESSLIST": list,
+            "SHOW PROCESSLIST": list,
             "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'": lambda: [{"Value": "0"}],
             "SHOW GLOBAL VARIABLES": lambda: [{"Variable_name": name} for name in VARIABLES],
             # Every row is everywhere at once.

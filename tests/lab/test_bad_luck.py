@@ -88,7 +88,7 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
 
     process.send_signal(number)
 
-    assert process.wait(30) == 2, "an interrupted run has decided nothing"
+    assert process.wait(30) == 3, "an interrupted run has decided nothing"
     folder = (catalogue.RUNS / "latest").resolve()
     record = Record.parse((folder / "record.jsonl").read_bytes().splitlines(keepends=True))
     assert record.interrupted == number.name

@@ -155,7 +155,7 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
     process.send_signal(signal.SIGTERM)
 
     run = read_until(process, "record, ledgers and report: ")[-1].partition("report: ")[2].split()[0]
-    assert process.wait(60) == 2
+    assert process.wait(60) == 3
     assert [] == things_of(project)
     judged = command("report", run)
     assert judged.returncode == 3

@@ -10,12 +10,15 @@ from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Watch
+from replication_lab.witnesses.paths import readers
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
 LINK = "source-replica"
+PATH_SECONDS = 30
 # The published my.cnf, without obsolete values and those of every lab; 5.5 did not sync its binary log.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 # The published client's own time for an insert: 9.37 s for 10 000 of them, of which the server took 0.18 ms each.
@@ -59,6 +62,10 @@ def _dial(lab: Lab, path: str) -> None:
     found = replica.status()
     if found is None or (found.host, found.port) != (host, port):
         replica.replicate_from(host, port)
+    if path != "direct":
+        # A source ends the thread of the path before a moment after the new one has begun.
+        own, source = lab.service("replica").addresses(), lab.node("source").server()
+        clock.wait_until(lambda: not readers(source) & own, "the end of the path past the link", PATH_SECONDS)
 
 
 def prepare(lab: Lab) -> None:

@@ -32,6 +32,12 @@ def paths(lab: Lab, across: Collection[str] | None = None) -> Sampled[Server]:
     return Sampled(CROSSES, lab, {source: _Readers(lab, links) for source, links in by_source.items()})
 
 
+def readers(source: Server) -> set[str]:
+    """Return the addresses to which a source's threads send its log, also those of connections that have just ended."""
+    found = source.rows("SHOW PROCESSLIST")
+    return {str(row["Host"]).rpartition(":")[0] for row in found if str(row["Command"]).startswith(SENDS)} - {""}
+
+
 @dataclass
 class _Readers:
     """The threads of one source that send its log."""
@@ -40,8 +46,7 @@ class _Readers:
     links: list[Link]
 
     def __call__(self, source: Server) -> list[str]:
-        found = source.rows("SHOW PROCESSLIST")
-        hosts = {str(row["Host"]).rpartition(":")[0] for row in found if str(row["Command"]).startswith(SENDS)} - {""}
+        hosts = readers(source)
         return [
             f"{link.dialler} read from {source.name} past link {link.name}"
             for link in self.links
