@@ -32,6 +32,8 @@ class Node:
     stuck: BaseException | None = None
     # Commits that wait keep a server from becoming read-only.
     waits: bool = False
+    # As a source whose commits wait for an acknowledgement.
+    acknowledged: bool = False
     container: str = "running"
     told: list = field(default_factory=list)
     dialect = dialects()["mariadb"]
@@ -88,6 +90,10 @@ class Node:
 
     def set_semisync(self, enabled):
         self.told.append(f"semi-sync {enabled}")
+        self.acknowledged = enabled
+
+    def semisync_status(self):
+        return SimpleNamespace(active=self.acknowledged)
 
     def end_replication(self, lose=False):
         self.told.append("discard" if lose and self.backlog() else "stop following")
@@ -121,7 +127,13 @@ def nodes_answer(monkeypatch):
     same = ("received", "backlog", "progress", "end_replication", "forget", "follow", "resume", "wait_for")
     others = {"status": "replication", "settled": "backlog"}
     let_the_server_answer(monkeypatch, Replica, **others, **dict(zip(same, same, strict=True)))
-    let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", enable_semisync_replica="enable_semisync_replica")
+    let_the_server_answer(
+        monkeypatch,
+        SemiSync,
+        set="set_semisync",
+        status="semisync_status",
+        enable_semisync_replica="enable_semisync_replica",
+    )
     let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", reset_gtids_to="reset_gtids_to")
 
 

@@ -215,6 +215,18 @@ def test_a_semisync_pair_stays_semisynchronous(monkeypatch):
     assert told.index("semi-sync False") < told.index("acknowledge"), "its applier would wait for a replica of its own"
 
 
+@pytest.mark.parametrize(("active", "told"), [(False, ["semi-sync False", "semi-sync True"]), (True, [])])
+def test_only_a_source_that_fell_back_is_switched_off_and_on(active, told):
+    """Under load it would never wait again by itself; one that waits must not answer a commit without a replica."""
+    lab = Standing("semisync")
+    source = lab.node("source").server()
+    source.acknowledged = active
+
+    failover.wait_for_replicas(lab, source)
+
+    assert source.told == told
+
+
 def test_a_failover_that_ended_halfway_can_be_repeated(lab, refused):
     """The connection is lost once the replica has stopped: it is a replica still, and the old source is fenced."""
     lab.nodes["near"].waits = True
