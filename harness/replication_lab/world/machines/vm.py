@@ -14,7 +14,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import clock, files, owners, places
-from replication_lab.world.docker import engine, images, labels, machine
+from replication_lab.world.docker import engine, images, labels, machine, removal
 
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
@@ -131,7 +131,7 @@ def _try_kvm() -> bool:
         return False
     finally:
         with suppress(NotFound):
-            engine.client().containers.get(name).remove(force=True, v=True)
+            removal.remove_container(engine.client().containers.get(name))
     return True
 
 
