@@ -21,7 +21,7 @@ def lab(docker, request):
     """Yield a lab of three servers that MHA manages."""
     topology, engine = request.param
     found = catalogue.topology(topology)
-    asked = LabRequest("mha-test", found, engine, manager=manager_of(found, engine, "mha", {"ping_interval": 1}))
+    asked = LabRequest(found, engine, "mha-test", manager=manager_of(found, engine, "mha", {"ping_interval": 1}))
     lab = up.up(asked, print)
     yield lab
     with signals.signals_held():
