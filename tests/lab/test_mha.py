@@ -61,7 +61,7 @@ def test_a_killed_source_is_replaced_across_the_links_of_the_lab(lab):
 @pytest.mark.parametrize("lab", [("semisync-3", "mysql-8.0")], indirect=True)
 def test_a_planned_change_leaves_every_other_server_a_replica(lab):
     """The old source included; the new one waits for acknowledgements, as the old one did."""
-    lab.manager.switch_over("replica2")
+    lab.service("mha").run("manager", "switch", "replica2")
 
     assert failover.sources(lab) == {"source": "replica2", "replica1": "replica2"}
     assert failover.takes_writes(lab, "replica2") and not failover.takes_writes(lab, "source")
