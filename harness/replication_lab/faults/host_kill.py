@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from replication_lab.faults.fault import fault
-from replication_lab.faults.kill import END_SECONDS, Kill
+from replication_lab.faults.kill import END_SECONDS, Kill, has_ended
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
@@ -49,7 +49,7 @@ class HostKill(Kill):
     def end(self, node: str) -> None:
         at_once.of_each(lambda service: service.kill(), self._hosts[node])
         for service in self._hosts[node]:
-            clock.wait_until(partial(_has_ended, service), f"{service.name} to exit", END_SECONDS)
+            clock.wait_until(partial(has_ended, service), f"{service.name} to exit", END_SECONDS)
 
     def acts(self, node: str) -> Proof:
         """Prove by the exit statuses that the signal ended all containers of the host, and nothing else did."""
@@ -68,10 +68,6 @@ class HostKill(Kill):
         clock.wait_until(partial(_is_ready, host), f"{host.name} to be ready", READY_SECONDS, every=0.1)
         for service in others:
             service.start_again()
-
-
-def _has_ended(service: Service) -> bool:
-    return service.state()[0] == "exited"
 
 
 def _is_ready(service: Service) -> bool:

@@ -7,6 +7,7 @@ from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
+from replication_lab.world.docker.service import Service
 
 SIGKILL_STATUS = 137
 END_SECONDS = 60
@@ -47,3 +48,8 @@ class Kill(OnNodes):
 
     def recover(self) -> None:
         self.each(lambda node: self.lab.node(node).start_again())
+
+
+def has_ended(service: Service) -> bool:
+    """Return whether the container of a service has exited."""
+    return service.state()[0] == "exited"

@@ -5,7 +5,7 @@ from functools import partial
 
 from replication_lab.faults._cut_off import none_to_break
 from replication_lab.faults.fault import fault
-from replication_lab.faults.kill import END_SECONDS, SIGKILL_STATUS
+from replication_lab.faults.kill import END_SECONDS, SIGKILL_STATUS, has_ended
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
@@ -33,7 +33,7 @@ class ManagerKill:
     def inject(self) -> None:
         at_once.of_each(Service.kill, self._services)
         for service in self._services:
-            clock.wait_until(partial(_has_ended, service), f"{service.name} to exit", END_SECONDS)
+            clock.wait_until(partial(has_ended, service), f"{service.name} to exit", END_SECONDS)
 
     def verify(self) -> list[Proof]:
         """Prove by the exit status that the signal ended it, and nothing else did."""
@@ -41,7 +41,7 @@ class ManagerKill:
 
     def recover(self) -> None:
         for service in self._services:
-            if _has_ended(service):
+            if has_ended(service):
                 service.start_again()
 
     def verify_recovered(self) -> list[Proof]:
@@ -58,10 +58,6 @@ class ManagerKill:
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
-
-
-def _has_ended(service: Service) -> bool:
-    return service.state()[0] == "exited"
 
 
 def _killed(service: Service) -> Proof:

@@ -62,8 +62,9 @@ class LoseSite:
         return [*self._links.verify(), *self._nodes.verify()]
 
     def recover(self) -> None:
-        self._links.recover()
-        self._nodes.recover()
+        with ExitStack() as stack:
+            stack.callback(self._nodes.recover)
+            stack.callback(self._links.recover)
 
     def verify_recovered(self) -> list[Proof]:
         """Prove the nodes first: across a link to a server that still starts, nothing comes back."""

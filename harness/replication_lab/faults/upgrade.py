@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from replication_lab import replication
 from replication_lab.faults._nodes import START_SECONDS, OnNodes
 from replication_lab.faults.fault import fault
+from replication_lab.faults.kill import has_ended
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import UPGRADE
@@ -94,18 +95,15 @@ class Upgrade(OnNodes):
         exchange(self.lab, node, engine, STATE)
         kind = replication.of(self.lab)
         clock.wait_until(
-            lambda: self._has_ended(node) or kind.soon(kind.answers, node),
+            lambda: has_ended(self.lab.node(node)) or kind.soon(kind.answers, node),
             f"{node} to answer with {engine}",
             START_SECONDS,
             every=0.1,
         )
 
-    def _has_ended(self, node: str) -> bool:
-        return self.lab.node(node).state()[0] == "exited"
-
     def _why_ended(self, node: str) -> str:
         """Return the first error in the log of a server that has ended; an empty string if it runs."""
-        if not self._has_ended(node):
+        if not has_ended(self.lab.node(node)):
             return ""
         lines = self.lab.node(node).logs("all").splitlines()
         return next((line for line in lines if "[ERROR]" in line), lines[-1] if lines else "it wrote no log")

@@ -18,7 +18,7 @@ from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill import drill, drill_result, history
-from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.drill import UPGRADE, Drill
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
@@ -173,10 +173,10 @@ def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) ->
     asked = manager_of(topology, "", name or what.manager, {**own, **settings})
     if asked is None:
         return what
-    if planned := [spec for spec in what.fault_specs if spec.fault == SWITCHOVER]:
+    if planned := [spec for spec in what.fault_specs if spec.fault in (SWITCHOVER, UPGRADE)]:
         raise LabError(
-            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {name}",
-            "a drill in which only the manager changes roles",
+            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {asked.name}",
+            "a drill in which only the manager changes what its servers are",
             "./lab drill",
         )
     return what.under_manager(asked.name, dict(asked.settings), [node.name for node in topology.nodes])

@@ -94,7 +94,7 @@ def _proxy(topology: Topology, nodes: Mapping[str, Site]) -> Site:
 
 
 def of_services(topology: Topology, services: Iterable[str], nodes: Mapping[str, Site]) -> dict[str, Site]:
-    """Return the site of each service of a Compose file: what is no node and no proxy is where clients write."""
+    """Return the site of each service of a Compose file. Services beside nodes and proxy are on the source's site."""
     source = nodes[topology.source.name]
     return {each: _proxy(topology, nodes) if each == PROXY else nodes.get(each, source) for each in services}
 

@@ -1,4 +1,4 @@
-"""What a simulation says of points that nobody measured, beside those that were."""
+"""Predictions of a simulation, each beside the measured figures of its point, if it was measured."""
 
 from dataclasses import dataclass, field
 
