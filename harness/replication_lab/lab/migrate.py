@@ -236,7 +236,10 @@ class Steps:
             Replica(server).wait_for(BinaryLog(self._source()).position(), IN_SYNC_SECONDS)
         tables = self._compared()
         with self._step("remove the old data"):
-            self._forget_old()
+            for array in arrays.known(self.lab, self.node):
+                if array.storage.place != self.storage.place:
+                    volumes.remove_array(self.lab, array.storage, self.node)
+            volumes.remove(volume_name(self.lab.name, self.node))
         _plan_file(self.lab).unlink(missing_ok=True)
         return Migrated(
             node=self.node,
@@ -290,12 +293,6 @@ class Steps:
         for table in tables:
             _compare(source, copy, table)
         return len(tables)
-
-    def _forget_old(self) -> None:
-        for array in arrays.known(self.lab, self.node):
-            if array.storage.place != self.storage.place:
-                volumes.remove_array(self.lab, array.storage, self.node)
-        volumes.remove(volume_name(self.lab.name, self.node))
 
 
 def _compare(source, copy, table: str) -> None:

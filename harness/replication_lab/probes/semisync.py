@@ -69,18 +69,15 @@ class SemiSyncWatch(Watch):
                 found=f"{acknowledged} acknowledged",
                 ok=acknowledged == 0,
             )
-        least = self._acknowledgements_of(commits)
+        # MySQL counts a group of commits that waited together as one.
+        in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
+        least = math.ceil(commits / self.clients) if in_groups else commits
         return Proof(
             what="semi-sync acknowledged every commit (yes_tx, no_tx)",
             expected=f"at least {least} acknowledged for {commits} commits, 0 unacknowledged",
             found=f"{acknowledged} acknowledged, {waited_in_vain} unacknowledged",
             ok=acknowledged >= least and waited_in_vain == 0,
         )
-
-    def _acknowledgements_of(self, commits: int) -> int:
-        """Return the fewest acknowledgements possible for these commits: MySQL counts a group that waited as one."""
-        in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
-        return math.ceil(commits / self.clients) if in_groups else commits
 
     def _stayed_as_arranged(self, after: SemiSyncStatus) -> Proof:
         on, is_on = self.wanted == "semisync", after.active and after.enabled

@@ -35,31 +35,25 @@ class ReplicatedDiskWatch(Watch):
     def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
         after = [peer.status() for peer in self.machines]
         waits = self.protocol in WAIT_FOR_PEER and self._flushes()
-        return [
-            drbd_state.was_connected([self.before, after[0]], True),
-            self._same_primary(after[0]),
-            self._protocol_of(after),
-            *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
-        ]
-
-    def _same_primary(self, after: ResourceStatus) -> Proof:
-        found = [self.before.role, after.role]
-        return Proof(
-            what=f"{self.machines[0].node} was primary before and after the load",
-            expected=PRIMARY,
-            found=", ".join(dict.fromkeys(found)),
-            ok=set(found) == {PRIMARY},
-        )
-
-    def _protocol_of(self, after: list[ResourceStatus]) -> Proof:
         said = {f"{status.connection}, protocol {status.protocol}" for status in after}
         expected = f"{CONNECTED}, protocol {self.protocol}"
-        return Proof(
-            what="both machines use the protocol of the case",
-            expected=expected,
-            found="; ".join(sorted(said)),
-            ok=said == {expected},
-        )
+        found = [self.before.role, after[0].role]
+        return [
+            drbd_state.was_connected([self.before, after[0]], True),
+            Proof(
+                what=f"{self.machines[0].node} was primary before and after the load",
+                expected=PRIMARY,
+                found=", ".join(dict.fromkeys(found)),
+                ok=set(found) == {PRIMARY},
+            ),
+            Proof(
+                what="both machines use the protocol of the case",
+                expected=expected,
+                found="; ".join(sorted(said)),
+                ok=said == {expected},
+            ),
+            *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
+        ]
 
     def _flushes(self) -> bool:
         """Return whether the server acknowledges a commit after writing its log; the user's settings decide."""

@@ -138,19 +138,16 @@ class GaleraCluster(Nodes):
         # A commit is answered once all nodes have its writeset.
         longest = max(self.round_trips(first.name, toxics))
         self.refuse_separate_histories()
-        return [
-            self._prove_one_cluster(),
-            self.prove_commit_waits(first, "the group", longest),
-            self.prove_rows_arrive(first, "the source"),
-        ]
-
-    def _prove_one_cluster(self) -> Proof:
         size = len(self.names)
         found = {name: GaleraNode(self.server(name)).status() for name in self.names}
         histories = {view.history for view in found.values()}
         said = ", ".join(f"{name} {view.state}" for name, view in found.items())
         whole = all(view.synced and view.size == size for view in found.values())
-        return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
+        return [
+            Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1),
+            self.prove_commit_waits(first, "the group", longest),
+            self.prove_rows_arrive(first, "the source"),
+        ]
 
     def wait_until_caught_up(self) -> None:
         self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())

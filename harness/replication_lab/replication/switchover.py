@@ -37,7 +37,13 @@ def switchover(lab: Lab, node: str) -> TakenOver:
         _catch_up(lab, old, followers, LAST_SECONDS)
         waiting = SemiSync(_server(lab, old)).status()
         _promote(lab, new, old, undone)
-        _follow_instead(lab, old, new.name, undone, waiting)
+        _kept_role(lab, old, undone)
+        server = _server(lab, old)
+        replica, semisync = Replica(server), SemiSync(server)
+        _undo(undone, lambda: semisync.set(waiting.enabled))
+        _undo(undone, lambda: replica.stop_following(lose=True))
+        replica.resume()
+        failover.follow_as_replica(lab, server, new.name)
         for name in others:
             _repoint(lab, name, old, new.name, undone)
         _accept_writes(lab, new, waiting, undone)
@@ -143,17 +149,6 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
         raise WouldLose(f"{new.name} lacks {gtid.words(missing)}", "a replica that has everything", "./lab status")
     replica.forget()
     received.forget(lab, new.name)
-
-
-def _follow_instead(lab: Lab, old: str, source: str, undone: ExitStack, waiting: SemiSyncStatus) -> None:
-    """Make the old source a replica of the new one."""
-    _kept_role(lab, old, undone)
-    server = _server(lab, old)
-    replica, semisync = Replica(server), SemiSync(server)
-    _undo(undone, lambda: semisync.set(waiting.enabled))
-    _undo(undone, lambda: replica.stop_following(lose=True))
-    replica.resume()
-    failover.follow_as_replica(lab, server, source)
 
 
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:

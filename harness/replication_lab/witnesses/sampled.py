@@ -81,7 +81,9 @@ class Sampled(Generic[Asked]):
         # A thread that ended by an error leaves a gap until now.
         now = clock.timer()
         gaps = [now - last for last in self._last.values() if last is not None]
-        disturbed = _disturbed_since(zero)
+        disturbed = min(
+            (one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf")
+        )
         contrary = [
             (at, what) for at, what in self._contrary if not isinstance(what, Following) or zero <= at < disturbed
         ]
@@ -91,8 +93,3 @@ class Sampled(Generic[Asked]):
         self._stop.set()
         for thread in self._threads:
             thread.join(ANSWER_SECONDS)
-
-
-def _disturbed_since(zero: float) -> float:
-    """Return when this process first changed a link, a node or a disk after `zero`; infinite if it did not."""
-    return min((one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf"))

@@ -33,11 +33,8 @@ DEFAULT_ENGINE = re.compile(r"engines/\$\{ENGINE:-([^}]+)\}\.yaml")
 
 
 def topologies() -> list[str]:
-    return sorted({*_shipped_topologies(), *own.files("topologies", ".yaml")})
-
-
-def _shipped_topologies() -> list[str]:
-    return [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
+    shipped = [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
+    return sorted({*shipped, *own.files("topologies", ".yaml")})
 
 
 def _refuse_unknown(name: str) -> None:

@@ -22,14 +22,12 @@ class Carried:
             connection, _ = self._listening.accept()
             carriers = [each for each in carriers if each.poll() is None]
             with connection:
-                carriers.append(_carrier(connection, self._command()))
-
-
-def _carrier(connection: socket.socket, command: Sequence[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        command,
-        stdin=connection.fileno(),
-        stdout=connection.fileno(),
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+                carriers.append(
+                    subprocess.Popen(
+                        self._command(),
+                        stdin=connection.fileno(),
+                        stdout=connection.fileno(),
+                        stderr=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                )

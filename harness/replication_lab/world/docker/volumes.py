@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 from docker.errors import NotFound
-from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA, Storage
@@ -38,7 +37,18 @@ def copy(lab: Lab, old: str, new: str) -> None:
     _remove_if_there(name)
     try:
         with signals.signals_deferred():
-            copying = _start_copying(lab, name, old, new)
+            copying = engine.client().containers.run(
+                "replication-lab/array",
+                ["-c", COPY],
+                entrypoint="sh",
+                name=name,
+                detach=True,
+                network_disabled=True,
+                cap_drop=["ALL"],
+                cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
+                labels={LABEL: owners.owner(), PROJECT: lab.name, SERVICE: "copy"},
+                volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
+            )
         status = copying.wait(timeout=COPY_SECONDS)["StatusCode"]
         if status:
             said = copying.logs(tail=5).decode(errors="replace").strip()
@@ -47,21 +57,6 @@ def copy(lab: Lab, old: str, new: str) -> None:
             )
     finally:
         _remove_if_there(name)
-
-
-def _start_copying(lab: Lab, name: str, old: str, new: str) -> Container:
-    return engine.client().containers.run(
-        "replication-lab/array",
-        ["-c", COPY],
-        entrypoint="sh",
-        name=name,
-        detach=True,
-        network_disabled=True,
-        cap_drop=["ALL"],
-        cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
-        labels={LABEL: owners.owner(), PROJECT: lab.name, SERVICE: "copy"},
-        volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
-    )
 
 
 def _remove_if_there(name: str) -> None:

@@ -55,7 +55,17 @@ def launcher() -> Launcher:
     refuse_host()
     chosen = os.environ.get("LAB_VM", "auto")
     if chosen != "auto":
-        return _as_asked(chosen)
+        if chosen not in LAUNCHERS:
+            raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
+        if chosen == "kvm" and not KVM.exists():
+            raise LabError(
+                f"LAB_VM is kvm, but {KVM} does not exist",
+                "a host with KVM (nested virtualization enabled)",
+                "unset LAB_VM",
+            )
+        if chosen == "kvm" and not kvm_boots():
+            raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
+        return Launcher(chosen, "set by LAB_VM")
     if not KVM.exists():
         return Launcher("uml", f"there is no {KVM}")
     if kvm_boots():
@@ -81,20 +91,6 @@ def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
         node: msgspec.structs.replace(storage, launcher=launcher().name) if storage.backend == IMAGE else storage
         for node, storage in storages.items()
     }
-
-
-def _as_asked(chosen: str) -> Launcher:
-    if chosen not in LAUNCHERS:
-        raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
-    if chosen == "kvm" and not KVM.exists():
-        raise LabError(
-            f"LAB_VM is kvm, but {KVM} does not exist",
-            "a host with KVM (nested virtualization enabled)",
-            "unset LAB_VM",
-        )
-    if chosen == "kvm" and not kvm_boots():
-        raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
-    return Launcher(chosen, "set by LAB_VM")
 
 
 def is_known() -> bool:

@@ -132,14 +132,11 @@ class ApplicationClient:
         if broken:
             self.close()
         else:
-            self._roll_back(connection)
+            try:
+                connection.rollback()
+            except (pymysql.err.MySQLError, OSError):
+                self.close()
         return TransactionAnswer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
-
-    def _roll_back(self, connection: pymysql.Connection) -> None:
-        try:
-            connection.rollback()
-        except (pymysql.err.MySQLError, OSError):
-            self.close()
 
     def close(self) -> None:
         if self._connection is not None:

@@ -137,7 +137,15 @@ class Server:
         Raise LabError when the server does not answer or refuses; OutcomeUnknown if it may have had its effect.
         """
         with self._lock:
-            connection = self._usable()
+            if self._connection is not None:
+                # The server may have ended it: before a statement is sent on it, that has no effect.
+                idle = time.monotonic() - self._answered > IDLE_SECONDS
+                if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
+                    self.close()
+            if self._connection is None:
+                seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
+                self._connection = self.connect(answer_seconds=seconds, until=self._until)
+            connection = self._connection
             try:
                 rows = rows_of(connection, sql)
             except (pymysql.err.MySQLError, OSError) as error:
@@ -155,17 +163,6 @@ class Server:
             if not only_reads(sql) or mysql_errors.is_timeout(error.__cause__):
                 raise
         return self.run(sql)
-
-    def _usable(self) -> tls.TlsConnection:
-        """Return the open connection, or a new one if the server has ended it: before a statement is sent on it."""
-        if self._connection is not None:
-            idle = time.monotonic() - self._answered > IDLE_SECONDS
-            if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
-                self.close()
-        if self._connection is None:
-            seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
-            self._connection = self.connect(answer_seconds=seconds, until=self._until)
-        return self._connection
 
     def value(self, sql: str) -> Any:
         """Return the first column of the first row, or None."""

@@ -61,17 +61,13 @@ class RunningLink:
         """Return a connection to the far end across the link, from where clients run; the caller closes it."""
         place: ClientPlace = HERE
         address = self.address_for_clients
-        if self._site_of_dialler != self._site_of_proxy:
+        if sites.of_service(self.ends.proxy.project, self.model.dialler) != self._site_of_proxy:
             # From the proxy's site it would not cross the network between the sites.
             place = beside_nodes.of(self.ends.node(self.model.dialler))
             address = (self._site_of_proxy.address, self.model.port)
         elif self._clients_are_beside:
             place = beside_nodes.of(self.ends.proxy)
         return place.make(Pinger, self.far_end(), address, answer_seconds)
-
-    @property
-    def _site_of_dialler(self) -> Site:
-        return sites.of_service(self.ends.proxy.project, self.model.dialler)
 
     @property
     def _site_of_proxy(self) -> Site:
@@ -159,7 +155,10 @@ class RunningLink:
         holders = [each for each in self.model.proxies if toxic in {found.name for found in self._toxics_of(each)}]
         on_packets = self._of_packets_named(toxic) if not holders else []
         for body in on_packets:
-            self._remove_from_packets(body)
+            if body.type == PACKET_LOSS:
+                self._packet_rules.remove(self._ports(body.stream))
+            else:
+                self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
         for proxy in holders or self.model.proxies[: not on_packets]:
             self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{quote(toxic, safe='+=,')}")
 
@@ -188,12 +187,6 @@ class RunningLink:
         """Return the effects of a name; the removal of another one may have repaired a damaged one, or damaged it."""
         name = toxic.removesuffix(DAMAGED)
         return [body for body in self.of_packets() if body.name.removesuffix(DAMAGED) == name]
-
-    def _remove_from_packets(self, body: ToxicBody) -> None:
-        if body.type == PACKET_LOSS:
-            self._packet_rules.remove(self._ports(body.stream))
-        else:
-            self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
 
     def packets(self, body: ToxicBody) -> Packets | None:
         """Return the counters of an effect since it was put on; None if any of its rules is not there."""

@@ -54,8 +54,5 @@ class LinkEnds:
 def _told(side: str, ports: tuple[int, ...]) -> Told:
     """Return how TCP packets from or to these ports, and the lab's datagrams to the first, are told from others."""
     datagrams = f"match ip protocol 17 0xff match ip dport {ports[0]} 0xffff"
-    return Told((*(_tcp(side, port) for port in ports), datagrams), ports[0])
-
-
-def _tcp(side: str, port: int) -> str:
-    return f"match ip protocol 6 0xff match ip {side} {port} 0xffff"
+    streams = (f"match ip protocol 6 0xff match ip {side} {port} 0xffff" for port in ports)
+    return Told((*streams, datagrams), ports[0])
