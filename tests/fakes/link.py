@@ -11,7 +11,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
-from replication_lab.probes.link_rate import LANES
+from replication_lab.probes.round_trip import LANES
 from replication_lab.world.packets.echo import EchoConnection
 from replication_lab.world.packets.pinger import Pinger
 

@@ -4,12 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.witnesses import members, sampled, told
+from replication_lab.witnesses import members, sampled
 from replication_lab.witnesses.members import Member
 from replication_lab.witnesses.packet_rules import packet_rules
 from replication_lab.witnesses.replicated_disk import ResourceStates
-from replication_lab.witnesses.sampled import Following, Sampled
-from replication_lab.witnesses.told import Changes
+from replication_lab.witnesses.sampled import Changes, Following, Sampled
 from replication_lab.world import clock, requests_made
 from replication_lab.world.mysql import own_settings
 
@@ -268,11 +267,11 @@ def test_a_service_that_runs_should_answer_unless_the_lab_just_changed_its_conta
 ):
     """A machine that is stopped ends its programs before it has ended itself."""
     found = []
-    monkeypatch.setattr(told, "Sampled", lambda *arguments: found.append(arguments[-1]))
+    monkeypatch.setattr(sampled, "Sampled", lambda *arguments: found.append(arguments[-1]))
     lab = SimpleNamespace(
         containers={"node1": SimpleNamespace(id="f00d")}, service=lambda _: SimpleNamespace(state=lambda: (state, 0))
     )
-    told.told_by("it is so", lab, {}, lambda _: [])
+    sampled.told_by("it is so", lab, {}, lambda _: [])
     if request_:
         with requests_made.noted(request_, "f00d"):
             pass
@@ -301,7 +300,7 @@ def rules(monkeypatch):
         }
     )
     monkeypatch.setattr(
-        "replication_lab.witnesses.told.Sampled", lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings)
+        "replication_lab.witnesses.sampled.Sampled", lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings)
     )
     return vars(packet_rules(lab))["readings"]
 

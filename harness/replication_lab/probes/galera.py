@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from replication_lab.model.core.proof import Proof
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server

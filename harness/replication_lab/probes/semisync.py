@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus

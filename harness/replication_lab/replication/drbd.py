@@ -11,7 +11,7 @@ from replication_lab.model.drill.evidence import View
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.waited import per_commit, waited
+from replication_lab.probes.commit_latency import per_commit, waited
 from replication_lab.replication import drbd_state
 from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE, DiskRoles
 from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.replication import drbd_state
 from replication_lab.world.machines.drbd import CONNECTED, PRIMARY, Peer, ResourceStatus
 

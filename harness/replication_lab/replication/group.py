@@ -13,7 +13,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.replication import members
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import NodeState

@@ -12,8 +12,8 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
+from replication_lab.probes.commit_latency import per_commit, waited
 from replication_lab.probes.semisync import wait_until_acknowledged
-from replication_lab.probes.waited import per_commit, waited
 from replication_lab.replication import adopted, failover, following, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet

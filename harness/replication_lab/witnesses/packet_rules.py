@@ -4,8 +4,7 @@ They are observed where the lab has rules: at a cluster's nodes, at virtual mach
 node's own container may not change rules, and a container that others start in its network is seen by its start.
 """
 
-from replication_lab.witnesses.sampled import Sampled
-from replication_lab.witnesses.told import TELLS, Changes, told_by
+from replication_lab.witnesses.sampled import TELLS, Changes, Sampled, told_by
 from replication_lab.world.docker import images
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from replication_lab.witnesses.sampled import Following, Sampled
-from replication_lab.witnesses.told import TELLS, Changes, told_by
+from replication_lab.witnesses.sampled import TELLS, Changes, Following, Sampled, told_by
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
 
