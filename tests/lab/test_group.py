@@ -11,7 +11,7 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import group as kind
-from replication_lab.witnesses.members import STAYED
+from replication_lab.witnesses.servers import STAYED
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project

@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.witnesses import members, sampled
-from replication_lab.witnesses.members import Member
-from replication_lab.witnesses.packet_rules import packet_rules
-from replication_lab.witnesses.replicated_disk import ResourceStates
+from replication_lab.witnesses import sampled, servers
 from replication_lab.witnesses.sampled import Changes, Following, Sampled
+from replication_lab.witnesses.servers import Member
+from replication_lab.witnesses.told_changes import ResourceStates, packet_rules
 from replication_lab.world import clock, requests_made
 from replication_lab.world.mysql import own_settings
 
@@ -137,12 +136,12 @@ def test_a_node_that_never_answers_is_not_observed(monkeypatch):
     def silent(_server):
         raise LabError("denied", "an account that may read it")
 
-    monkeypatch.setitem(members.READ, "galera", silent)
+    monkeypatch.setitem(servers.READ, "galera", silent)
     node = SimpleNamespace(server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()))
     topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
     lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
     lab.another = lambda: lab
-    zero, witness = clock.timer(), members.members(lab)
+    zero, witness = clock.timer(), servers.members(lab)
     clock.pause(0.3)
     assert witness.observation(zero).gap_s >= 0.3
     witness.close()
@@ -300,7 +299,8 @@ def rules(monkeypatch):
         }
     )
     monkeypatch.setattr(
-        "replication_lab.witnesses.sampled.Sampled", lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings)
+        "replication_lab.witnesses.sampled.Sampled",
+        lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings),
     )
     return vars(packet_rules(lab))["readings"]
 

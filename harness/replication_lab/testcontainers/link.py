@@ -10,9 +10,8 @@ from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import PACKET_KINDS, PACKET_LOSS, Toxic
 from replication_lab.testcontainers import lab as labs
-from replication_lab.testcontainers.lab import LINK, ContainerLab
-from replication_lab.testcontainers.target import Given, target_of
-from replication_lab.witnesses.links import LinkWitness
+from replication_lab.testcontainers.lab import LINK, ContainerLab, Given, target_of
+from replication_lab.witnesses.acts import LinkWitness
 from replication_lab.world import clock, signals
 from replication_lab.world.docker import engine
 from replication_lab.world.docker.service import stays_open
