@@ -1,7 +1,6 @@
 """Are the options of a my.cnf checked by the server's own program, all of them at once, before anything starts?"""
 
 import pytest
-from replication_lab.lab import option_check as checks
 from replication_lab.lab import up as labs
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
@@ -62,7 +61,7 @@ def misspelt():
 def test_all_options_that_a_server_does_not_take_are_named_at_once(asked, refused):
     """Unknown ones, loose ones, values that it refuses, and those that it changes; each with its line."""
     topology = catalogue.topology("semisync")
-    error = refused(checks.check, topology, "mysql-8.0", dict.fromkeys(("source", "replica"), misspelt()))
+    error = refused(option_check.check, topology, "mysql-8.0", dict.fromkeys(("source", "replica"), misspelt()))
 
     assert [line.strip() for line in error.found.splitlines()[1:]] == [
         "misspelt.cnf line 3: innodb_read_io_thread = 8: MySQL 8.0.33 has no such option; "

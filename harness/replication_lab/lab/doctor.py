@@ -24,7 +24,7 @@ from replication_lab.world.docker import (
 )
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 from replication_lab.world.machines import vm
 from replication_lab.world.packets import packet_rules
 

@@ -15,7 +15,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.storage import Storage
 from replication_lab.replication import received
-from replication_lab.world import clock, files, lab_files, lab_state, signals
+from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
@@ -74,7 +74,7 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
 
 
 def _refuse_options(lab: Lab, node: str) -> None:
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     if state and state.options.get(node):
         raise LabError(
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",

@@ -15,7 +15,7 @@ from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, clock, lab_state
+from replication_lab.world import at_once, clock, lab_files
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import own_settings
@@ -111,7 +111,7 @@ def options_in(lab: Lab, wanted: Mapping[str, StartOptions]) -> dict[str, list[O
 
 def current(lab: Lab) -> list[Proof]:
     """Return a proof for each option that a lab was started with; it fails if a server does not answer."""
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     found = []
     for node, options in state.options.items() if state else ():
         for option in options:

@@ -17,7 +17,7 @@ from replication_lab.model.lab.condition import condition_of_body
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.kind import Nodes
-from replication_lab.world import catalogue, lab_state
+from replication_lab.world import catalogue, lab_files
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers, sites
@@ -194,7 +194,7 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
 
 def view(lab: Lab) -> LabView:
     """Return the state of a lab; what does not answer is shown as such, never an error."""
-    state, kind = lab_state.saved(lab.name), replication.of(lab)
+    state, kind = lab_files.saved_state(lab.name), replication.of(lab)
     roles, ends = kind.arrangement()
     # Across a WAN a query is mostly waiting, so all run at the same time.
     with ThreadPoolExecutor(8) as pool:

@@ -14,7 +14,7 @@ from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.commit_latency import per_commit, waited
 from replication_lab.replication import drbd_state
 from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE, DiskRoles
-from replication_lab.replication.drbd_watch import BY_DEFAULT, ReplicatedDiskWatch
+from replication_lab.replication.drbd_state import BY_DEFAULT, ReplicatedDiskWatch
 from replication_lab.replication.kind import COMMITS, register
 from replication_lab.replication.role_changes import NodeState, quiet
 from replication_lab.world.disks.spindle import Spindle

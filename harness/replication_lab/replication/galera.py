@@ -12,7 +12,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes import galera as galera_probe
-from replication_lab.replication import members
+from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, SWITCHOVER, NodeState
 from replication_lab.world import at_once
@@ -37,7 +37,7 @@ class GaleraCluster(Nodes):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
-    refuses = members.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
+    refuses = role_changes.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
     writes_anywhere = True
     waits_on = "farthest"
     why_fixed = "it is a cluster"

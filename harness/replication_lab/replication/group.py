@@ -14,7 +14,7 @@ from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.commit_latency import none_too_fast
-from replication_lab.replication import members
+from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import NodeState
 from replication_lab.world import clock, requests_made
@@ -86,7 +86,7 @@ class Group(Nodes):
     roles = frozenset({"member"})
     whole = "ONLINE in one group"
     elects = True
-    refuses = members.REFUSES
+    refuses = role_changes.REFUSES
     restarts_in_turn = True
     images = ("sidecar",)
     experiment = ""

@@ -12,12 +12,12 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.commit_latency import per_commit, waited
+from replication_lab.probes.commit_latency import TABLE, per_commit, waited
 from replication_lab.probes.semisync import wait_until_acknowledged
-from replication_lab.replication import adopted, failover, following, switchover
+from replication_lab.replication import failover, following, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
-from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
-from replication_lab.world.clock import wait_until
+from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY, SWITCHOVER, quiet
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -86,7 +86,7 @@ class Followers(Nodes):
 
     def wait_until_together(self) -> None:
         # Not the source: whether it waits for its replicas is another setting.
-        wait_until(
+        clock.wait_until(
             lambda: all(map(self._stands_in_step, self.sources)), f"{', '.join(self.sources)} to be {self.whole}"
         )
 
@@ -145,7 +145,7 @@ class Followers(Nodes):
         return done
 
     def adopt(self, name: str, old: str) -> tuple[TakenOver, list[str]]:
-        done, left = adopted.adopt(self.lab, name, old)
+        done, left = switchover.adopt(self.lab, name, old)
         self._follow(done)
         return done, left
 
@@ -224,3 +224,37 @@ class AcknowledgingFollowers(Followers):
 
 def _together(acknowledged: int, in_groups: bool) -> str:
     return ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
+
+
+@register("none")
+class Alone(Nodes):
+    """A topology without replication."""
+
+    experiment = "temporary_tables"
+    why_fixed = "it has a single server"
+    refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
+        FAILOVER: (why_fixed, "./lab up async"),
+        SWITCHOVER: (why_fixed, "./lab up async"),
+        REJOIN: (why_fixed, "./lab up async"),
+        STANDBY: (why_fixed, "./lab stop {node}"),
+        ONLINE: (why_fixed, "./lab start {node}"),
+    }
+
+    def view(self, name: str) -> View:
+        self.server(name).version()
+        return View("serving")
+
+    def is_whole(self, name: str) -> bool:
+        return bool(self.server(name).version())
+
+    def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
+        """Prove that a row can be written and read back; no other node has it."""
+        server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
+        commit = self.commit_latency(server)
+        before = server.value(count)
+        commit.commits(1)
+        after = server.value(count)
+        return [Proof("a written row can be read", f"{after - before} of 1", after > before)]
+
+    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
+        return following.arranged(self.lab, case)

@@ -27,7 +27,6 @@ from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.accounts import Account, from_environment, version_for
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import accepted_clients
 
 PROXY, ECHO_SERVICE, CLIENT, SERVER = "toxiproxy", "echo", "test", "server"
@@ -125,7 +124,7 @@ class ContainerLab(Lab):
 
     def link(self, name: str) -> RunningLink:
         link = self.topology.link(name)
-        return RunningLink(LinkEnds(link, self.service(PROXY), self.node, touches_nodes=False))
+        return RunningLink(link, self.service(PROXY), self.node, touches_nodes=False)
 
     def node(self, name: str) -> Node:
         return AttachedNode(self.all_containers, name, self._connect, lambda: self.service(PROXY).bound(MEASURED))

@@ -105,7 +105,7 @@ class LinkWitness:
 
     def __init__(self, lab: Lab) -> None:
         links = [lab.link(link.name) for link in lab.topology.links]
-        proxies = {link.ends.proxy.name: link.toxiproxy for link in links}
+        proxies = {link.proxy.name: link.toxiproxy for link in links}
         listed = {service: (proxy, proxy.changes()) for service, proxy in proxies.items()}
         self._listed = [_Listed(service, proxy, before) for service, (proxy, before) in listed.items() if before]
         readings = {service: _Proxies(service) for service, (_, before) in listed.items() if not before}

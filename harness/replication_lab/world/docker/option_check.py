@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from replication_lab.model.core.errors import did_you_mean
+from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.option_file import Option, options_of
 from replication_lab.model.lab.server_log import named_in
 from replication_lab.model.lab.server_version import Version, parse_version
+from replication_lab.model.lab.topology import Topology
+from replication_lab.world.docker import servers
 from replication_lab.world.docker.servers import said_by
 from replication_lab.world.mysql.variables import is_variable, why_unknown
 
@@ -85,3 +87,23 @@ def _about_values(said: str) -> list[str]:
 def _line(asked: Program, option: Option) -> str:
     value = option.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{asked.options.get(option.name, option.name)} = "{value}"'
+
+
+def check(topology: Topology, engine: str, files: Mapping[str, GivenFile | None]) -> None:
+    """Raise LabError with all options of these files, by node, that a server does not take, ignores or changes."""
+    texts = servers.of_nodes(topology, engine)
+    asked: dict[tuple[str, GivenFile], list[str]] = {}
+    for node, file in files.items():
+        if file:
+            asked.setdefault((servers.image_of(texts[node]), file), []).append(node)
+    said = [
+        f"{option.place}: {option.name} = {option.value}: {why} ({', '.join(nodes)})"
+        for (image, file), nodes in asked.items()
+        for option, why in complaints(image, file).items()
+    ]
+    if said:
+        raise LabError(
+            "\n  ".join(["the servers do not take these options:", *said]) if len(said) > 1 else said[0],
+            "options that the servers know, with values that they keep unchanged",
+            "correct or remove them in a copy of the file",
+        )

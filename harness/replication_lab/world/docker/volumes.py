@@ -18,6 +18,8 @@ COPY = (
     "/from /to"
 )
 COPY_SECONDS = 3600
+# The file systems of Docker's own volume driver whose content goes when the last container that has the volume stops.
+IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def of(lab: Lab, node: str) -> list[str]:
@@ -62,6 +64,15 @@ def copy(lab: Lab, old: str, new: str) -> None:
 def _remove_if_there(name: str) -> None:
     with suppress(NotFound):
         engine.client().containers.get(name).remove(force=True)
+
+
+def is_in_memory(volume: str) -> bool:
+    """Return whether the content of a volume goes with the last container that has it; False if there is none."""
+    try:
+        options = engine.client().volumes.get(volume).attrs.get("Options") or {}
+    except NotFound:
+        return False
+    return options.get("type") in IN_MEMORY
 
 
 def remove_array(lab: Lab, storage: Storage, node: str) -> None:
