@@ -101,10 +101,7 @@ def _refuse_loss(lab: Lab, node: str) -> None:
 
 def unfinished(lab: Lab) -> Migration | None:
     """Return the migration that was begun and neither finished nor undone."""
-    try:
-        return msgspec.json.decode(files.read_own(_plan_file(lab)) or b"", type=Migration)
-    except msgspec.DecodeError:
-        return None
+    return files.read_own_as(_plan_file(lab), Migration)
 
 
 def _plan_file(lab: Lab) -> Path:

@@ -22,6 +22,7 @@ from replication_lab.world.docker import engine, images, labels
 from replication_lab.world.docker.attached import AttachedNode
 from replication_lab.world.docker.attached_servers import said_in, server_at
 from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.accounts import Account, from_environment, version_for
@@ -93,8 +94,7 @@ def target_of(given: Given, port: int, service: str = "") -> Target:
     # Only the default network gives containers no names.
     host = found["IPAddress"] if network == BRIDGE else name
     is_internal = engine.client().networks.get(found["NetworkID"]).attrs.get("Internal", False)
-    environment = dict(entry.partition("=")[::2] for entry in container.attrs["Config"].get("Env") or [])
-    accounts = tuple(from_environment(environment, lambda path: said_in(container, "cat", path)))
+    accounts = tuple(from_environment(environment_of(container), lambda path: said_in(container, "cat", path)))
     return Target(name, [*([BRIDGE] if is_internal else []), network], host, port, accounts)
 
 

@@ -14,7 +14,7 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import NAME
 from replication_lab.model.lab.option_file import Option
 from replication_lab.world import places
-from replication_lab.world.files import read_own, write_whole
+from replication_lab.world.files import read_own, read_own_as, write_whole
 
 FOLDER = places.KEPT / "labs"
 # The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
@@ -82,10 +82,7 @@ class LabState(msgspec.Struct, frozen=True):
 
 def saved_state(lab: str) -> LabState | None:
     """Return what was saved when the lab of this name came up; None if it never did."""
-    try:
-        return msgspec.json.decode(read_own(file_of(lab, STATE)) or b"", type=LabState)
-    except msgspec.DecodeError:
-        return None
+    return read_own_as(file_of(lab, STATE), LabState)
 
 
 def save_state(lab: str, state: LabState) -> None:

@@ -95,6 +95,12 @@ def _asked(container: Container) -> float:
     return 0.0
 
 
+def environment_of(container: Container | None) -> dict[str, str]:
+    """Return the variables with which a container was made; empty without one."""
+    entries = container.attrs["Config"].get("Env") or [] if container else []
+    return dict(entry.partition("=")[::2] for entry in entries)
+
+
 def engine_of(container: Container) -> EngineClient:
     """Return the client of the engine that has a container."""
     return cast("EngineClient", container.client)

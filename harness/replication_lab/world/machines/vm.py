@@ -109,11 +109,8 @@ def kvm_boots() -> bool:
 
 def _remembered() -> Trial | None:
     """Return the trial of this boot of the host; another kernel, or KVM enabled since, may change the result."""
-    try:
-        tried = msgspec.json.decode(files.read_own(TRIED) or b"", type=Trial)
-    except msgspec.DecodeError:
-        return None
-    return tried if tried.boot_id == owners.boot() else None
+    tried = files.read_own_as(TRIED, Trial)
+    return tried if tried and tried.boot_id == owners.boot() else None
 
 
 def _try_kvm() -> bool:
