@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, files, lab_files, signals
-from replication_lab.world.docker import compose_call, images, labels, leftovers, project
+from replication_lab.world.docker import compose, images, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_files import LabState
@@ -347,7 +347,7 @@ def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch
     def fail(*_):
         raise failure
 
-    monkeypatch.setattr(compose_call.Project, "up", fail)
+    monkeypatch.setattr(compose.Project, "up", fail)
     with pytest.raises((KeyboardInterrupt, ZeroDivisionError, LabError)):
         project.start(LabRequest(lab.topology, "mariadb", "lab-a"))
 

@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 from replication_lab.world import clock
-from replication_lab.world.docker import compose_call, labels
+from replication_lab.world.docker import compose, labels
 from replication_lab.world.docker import engine as docker_engine
 
-LAB = compose_call.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", ("load",))
+LAB = compose.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", ("load",))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_services_that_were_not_started_do_not_count(typed, seen):
 def test_a_lost_service_ends_the_wait(typed, seen, monkeypatch):
     """It never becomes healthy."""
     seen({"source": "exited"})
-    monkeypatch.setattr(compose_call, "LOOK_CLOSELY_SECONDS", 0)
+    monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
 
     with pytest.raises(subprocess.CalledProcessError):
         LAB.up(lambda: True)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from replication_lab.attach.servers import refuse_undirectable, server_at
+from replication_lab.attach.server_names import refuse_undirectable, server_at
 from replication_lab.world.mysql.replica import ReplicaStatus
 
 from tests.unit.attached_projects import APPLICATION, DATABASE, project

@@ -15,7 +15,7 @@ from replication_lab.model.lab.server_name import ServerName, by_node, lab_text,
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, lab_files
-from replication_lab.world.docker import compose_call, images, lab, mixed, project, servers
+from replication_lab.world.docker import compose, images, lab, mixed, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
@@ -362,7 +362,7 @@ def started(monkeypatch, tmp_path):
             if is_lost():
                 raise subprocess.CalledProcessError(1, "docker", stderr=b"")
 
-        monkeypatch.setattr(compose_call.Project, "up", up)
+        monkeypatch.setattr(compose.Project, "up", up)
         monkeypatch.setattr(docker_engine, "client", lambda: Holding(containers))
         project.start(LabRequest(catalogue.topology("async"), text, "lab-a"))
         return given

@@ -9,7 +9,8 @@ from replication_lab.attach import as_before, checks, compose_project, survival,
 from replication_lab.attach.checks import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.attach.recognised import Recognised, SourceAt, outside, recognised
-from replication_lab.attach.servers import ServersOfProject, refuse_undirectable, server_at
+from replication_lab.attach.server_names import refuse_undirectable, server_at
+from replication_lab.attach.servers import ServersOfProject
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import AttachedLink, Attachment, ComposeCall, Consumer

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
-from docker.errors import DockerException
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock, worker
@@ -51,8 +50,6 @@ OPTIONS = (
     *("--env", "RES_OPTIONS=timeout:1 attempts:1", "--entrypoint", "python3"),
 )
 READINGS_OF_CLOCK = 7
-# It only has to stay up: the load is run in it by `docker exec`.
-WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 
 
 class RemoteWorker:
@@ -263,33 +260,3 @@ def _options(near: Service) -> Sequence[str]:
         *("--cpuset-cpus", model.attrs["HostConfig"]["CpusetCpus"]),
         *(word for mark, text in marks.items() for word in ("--label", f"{mark}={text}")),
     )
-
-
-def start_service(like: Service, name: str, image: str) -> None:
-    """Start a container of any image with the network, CPUs, labels and dropped privileges of a service that is there.
-
-    Raise LabError if it does not stay up.
-    """
-    images.have(image)
-    model = like.container
-    model.reload()
-    try:
-        made = engine_of(model).containers.create(
-            image,
-            entrypoint=["sh", "-c", WAIT],
-            command=[],
-            name=f"{like.project}-{name}",
-            labels=labels.of_beside(like.project, model, name),
-            network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
-            cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges:true"],
-        )
-        made.start()
-    except DockerException as error:
-        raise LabError(
-            f"image {image} cannot run a load: {getattr(error, 'explanation', '') or error}",
-            "an image with sh, sleep and timeout",
-            f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
-        ) from error
-    like.containers.refresh()

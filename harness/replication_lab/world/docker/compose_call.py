@@ -1,4 +1,4 @@
-"""`docker compose`: for a lab's files until all is healthy; for a project of others, resolved and started."""
+"""`docker compose` for a project that the lab did not write: its files resolved, its containers, `up`."""
 
 import hashlib
 import json
@@ -6,9 +6,8 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall
-from replication_lab.world import catalogue, clock
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import labels
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
-from replication_lab.world.docker.engine import command_for
 from replication_lab.world.docker.labels import HASH
 from replication_lab.world.signals import signals_deferred
 
@@ -41,8 +38,6 @@ OF_COMPOSE = ("COMPOSE_", "DOCKER_")
 
 # The variables that files use, with their values at one moment; None for one that was not set.
 Variables = Mapping[str, str | None]
-# `docker compose up --wait` asks twice a second: a lab would wait a quarter of a second for nothing.
-LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.05, 0.5
 
 
 def run(
@@ -195,52 +190,3 @@ def wait_for_others(override: Path) -> None:
 def _uses(override: Path) -> bool:
     processes = psutil.process_iter(["cmdline"])
     return any(str(override) in (process.info["cmdline"] or []) for process in processes)
-
-
-@dataclass(frozen=True)
-class Project:
-    """The Compose files of one lab, its settings, and the engine that each service runs on, if there are several.
-
-    The engines are named by their endpoints, empty for the command's own.
-    """
-
-    name: str
-    files: tuple[Path, ...]
-    env_file: Path
-    profiles: tuple[str, ...] = ()
-    engines: Mapping[str, str] = field(default_factory=dict)
-
-    def up(self, is_lost: Callable[[], bool], services: Sequence[str] = ()) -> None:
-        """Start services (all by default) and wait until each is healthy, or runs if it has no health check.
-
-        `subprocess.CalledProcessError`, with what Compose said, if that fails or as soon as `is_lost` says so.
-        """
-        for engine in dict.fromkeys(self.engines.values()):
-            there = [each for each in services or self.engines if self.engines[each] == engine]
-            if there:
-                self._call("up", "--detach", "--no-deps", *there, engine=engine)
-        if not self.engines:
-            self._call("up", "--detach", *services)
-        looked = clock.timer()
-        while not self._is_healthy(services):
-            if clock.timer() - looked >= LOOK_CLOSELY_SECONDS:
-                looked = clock.timer()
-                if is_lost():
-                    raise subprocess.CalledProcessError(1, "docker compose up", stderr=b"")
-            clock.pause(LOOK_SECONDS)
-
-    def make_again(self, service: str) -> None:
-        """Make the container of a service again if its files have changed, without starting it; errors as of `up`."""
-        self._call("up", "--no-start", "--no-deps", service, engine=self.engines.get(service, ""))
-
-    def _call(self, *words: str, engine: str = "") -> None:
-        command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
-        command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
-        command += words
-        subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-
-    def _is_healthy(self, services: Sequence[str]) -> bool:
-        found = labels.health(self.name)
-        return bool(found) and all(
-            said in ("healthy", "running") for name, said in found.items() if name in services or not services
-        )

@@ -11,7 +11,7 @@ from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.site import port_of
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
-from replication_lab.world.docker import beside_nodes, images, labels, leftovers, machine, servers, sites
+from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers, sites
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.manager import RunningManager
@@ -200,7 +200,7 @@ class Lab:
 
     def run_beside(self, like: str, name: str, image: str) -> None:
         """Start a service of another image, with the network and the CPUs of a service that is there."""
-        beside_nodes.start_service(self.service(like), name, image)
+        beside.start(self.service(like), name, image)
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}

@@ -25,7 +25,7 @@ from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import (
     attached,
     attachments,
-    compose_call,
+    compose,
     images,
     labels,
     machine,
@@ -89,7 +89,7 @@ def start(asked: LabRequest) -> Lab:
             write_whole(files[-1], text.encode())
     profiles = ("load",) if asked.load else ()
     engines = {each: site.endpoint for each, site in placed.items() if each not in site_files.OPTIONAL or asked.load}
-    started = compose_call.Project(name, tuple(files), env_file, profiles, engines)
+    started = compose.Project(name, tuple(files), env_file, profiles, engines)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)):
@@ -159,13 +159,13 @@ def make_again(lab: Lab, service: str) -> None:
         raise _why_not_started(lab, error) from error
 
 
-def _of_running(lab: Lab, overlay: Path) -> compose_call.Project:
+def _of_running(lab: Lab, overlay: Path) -> compose.Project:
     """Return the files of a running lab, those that there are, and an overlay."""
     suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
-    return compose_call.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
+    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
 
 
 def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:

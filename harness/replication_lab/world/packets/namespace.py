@@ -11,7 +11,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import beside_nodes, images, labels, site_images
+from replication_lab.world.docker import beside, images, labels, site_images
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
@@ -102,7 +102,7 @@ class Beside:
                 old.remove(force=True)
             made = client.containers.create(
                 images.PREFIX + IMAGE,
-                entrypoint=["bash", "-c", beside_nodes.WAIT],
+                entrypoint=["bash", "-c", beside.WAIT],
                 command=[],
                 name=name,
                 labels={**labels.of_beside(self._owner.project, network, self.service), STARTED: since},

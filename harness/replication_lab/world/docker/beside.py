@@ -1,0 +1,41 @@
+"""A container of any image in a lab: it is in the lab's network, and is removed with the lab."""
+
+from docker.errors import DockerException
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world.docker import images, labels
+from replication_lab.world.docker.containers import engine_of
+from replication_lab.world.docker.service import Service
+
+# It only has to stay up: the load is run in it by `docker exec`.
+WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+
+
+def start(like: Service, name: str, image: str) -> None:
+    """Start a container with the network, CPUs, labels and dropped privileges of a service that is there.
+
+    Raise LabError if it does not stay up.
+    """
+    images.have(image)
+    model = like.container
+    model.reload()
+    try:
+        made = engine_of(model).containers.create(
+            image,
+            entrypoint=["sh", "-c", WAIT],
+            command=[],
+            name=f"{like.project}-{name}",
+            labels=labels.of_beside(like.project, model, name),
+            network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
+            cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges:true"],
+        )
+        made.start()
+    except DockerException as error:
+        raise LabError(
+            f"image {image} cannot run a load: {getattr(error, 'explanation', '') or error}",
+            "an image with sh, sleep and timeout",
+            f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
+        ) from error
+    like.containers.refresh()

@@ -1,0 +1,62 @@
+"""`docker compose up` for files of a lab, and what it waits for: that services are healthy, or cannot become it."""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import labels
+from replication_lab.world.docker.engine import command_for
+
+# `docker compose up --wait` asks twice a second: a lab would wait a quarter of a second for nothing.
+LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.05, 0.5
+
+
+@dataclass(frozen=True)
+class Project:
+    """The Compose files of one lab, its settings, and the engine that each service runs on, if there are several.
+
+    The engines are named by their endpoints, empty for the command's own.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    env_file: Path
+    profiles: tuple[str, ...] = ()
+    engines: Mapping[str, str] = field(default_factory=dict)
+
+    def up(self, is_lost: Callable[[], bool], services: Sequence[str] = ()) -> None:
+        """Start services (all by default) and wait until each is healthy, or runs if it has no health check.
+
+        `subprocess.CalledProcessError`, with what Compose said, if that fails or as soon as `is_lost` says so.
+        """
+        for engine in dict.fromkeys(self.engines.values()):
+            there = [each for each in services or self.engines if self.engines[each] == engine]
+            if there:
+                self._call("up", "--detach", "--no-deps", *there, engine=engine)
+        if not self.engines:
+            self._call("up", "--detach", *services)
+        looked = clock.timer()
+        while not self._is_healthy(services):
+            if clock.timer() - looked >= LOOK_CLOSELY_SECONDS:
+                looked = clock.timer()
+                if is_lost():
+                    raise subprocess.CalledProcessError(1, "docker compose up", stderr=b"")
+            clock.pause(LOOK_SECONDS)
+
+    def make_again(self, service: str) -> None:
+        """Make the container of a service again if its files have changed, without starting it; errors as of `up`."""
+        self._call("up", "--no-start", "--no-deps", service, engine=self.engines.get(service, ""))
+
+    def _call(self, *words: str, engine: str = "") -> None:
+        command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
+        command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
+        command += words
+        subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+
+    def _is_healthy(self, services: Sequence[str]) -> bool:
+        found = labels.health(self.name)
+        return bool(found) and all(
+            said in ("healthy", "running") for name, said in found.items() if name in services or not services
+        )
