@@ -32,7 +32,8 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 
     Nothing is changed.
     """
-    if name in _names(_text_of(lab, node)):
+    text = _text_of(lab, node)
+    if text and name in {option.name for option in options_of(GivenFile("", text))}:
         return True
     try:
         # A server checks the variable first; then it refuses this value for any variable.
@@ -45,10 +46,6 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 def needs_restart(error: LabError) -> bool:
     """Return whether a server refused a value because the variable cannot be changed while it runs."""
     return mysql_errors.code_of(error.__cause__) in (mysql_errors.READ_ONLY_VARIABLE, mysql_errors.WRONG_ARGUMENTS)
-
-
-def _names(text: str) -> set[str]:
-    return {option.name for option in options_of(GivenFile("", text))} if text else set()
 
 
 def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:

@@ -54,7 +54,8 @@ class SemiSyncWatch(Watch):
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over `commits` transactions on the source, the fastest of which took `fastest_ms`."""
         after = SemiSync(self.source).status()
-        replicas = [self._is_where_it_should(replica) for replica in self.replicas]
+        host = "" if self.wanted == "none" else "source" if self.path == "direct" else "toxiproxy"
+        replicas = [connection(replica, host) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
         waits = self.wanted == "semisync"
         return [*told, *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else [])]
@@ -88,10 +89,6 @@ class SemiSyncWatch(Watch):
             f"{after.fallbacks - self.before.fallbacks} fall-backs",
             ok=is_on == on and after.fallbacks == self.before.fallbacks and self.wait_point in (None, after.wait_point),
         )
-
-    def _is_where_it_should(self, replica: Server) -> Proof:
-        host = "source" if self.path == "direct" else "toxiproxy"
-        return connection(replica, "" if self.wanted == "none" else host)
 
 
 def connection(replica: Server, host: str) -> Proof:

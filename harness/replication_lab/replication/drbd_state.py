@@ -48,21 +48,16 @@ def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], conne
             for kind, words in options.items():
                 peer.tell("options", kind, *words)
         if not connected:
-            _part(machines)
+            serving, peer = machines
+            peer.tell("disconnect")
+            what = f"{serving.node} to continue without its peer"
+            clock.wait_until(lambda: serving.status().connection == WAITING, what, NOTICED_SECONDS)
         yield
     finally:
         for peer in machines:
             # This connects as well, as the file says.
             peer.tell("adjust")
         drbd.wait_until_whole(machines[0].lab)
-
-
-def _part(machines: list[Peer]) -> None:
-    serving, peer = machines
-    peer.tell("disconnect")
-    clock.wait_until(
-        lambda: serving.status().connection == WAITING, f"{serving.node} to continue without its peer", NOTICED_SECONDS
-    )
 
 
 def was_connected(found: list[ResourceStatus], connected: bool) -> Proof:

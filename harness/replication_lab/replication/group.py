@@ -175,8 +175,16 @@ class Group(Nodes):
         )
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)
+        found = {name: self.member(name) for name in self.names}
+        views, primaries = ({getattr(each, what) for each in found.values()} for what in ("view_id", "primaries"))
+        ok = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
+        said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
         return [
-            _prove_one_view(self),
+            Proof(
+                f"one group of {len(found)} with one primary",
+                f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
+                ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
+            ),
             self.prove_commit_waits(first, "a majority", trip),
             self.prove_rows_arrive(first, first.name),
         ]
@@ -295,16 +303,3 @@ def primary(lab: Lab) -> str:
         if str(found) in (PRIMARY, SECONDARY) and found.primaries:
             return found.primaries[0]
     raise LabError(f"no node of {lab.name} reports a primary", "a majority that is ONLINE", "./lab status")
-
-
-def _prove_one_view(kind: Group) -> Proof:
-    found = {name: kind.member(name) for name in kind.names}
-    views = {each.view_id for each in found.values()}
-    primaries = {each.primaries for each in found.values()}
-    ok = all(each.states == {name: ONLINE for name in kind.names} for each in found.values())
-    said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
-    return Proof(
-        f"one group of {len(found)} with one primary",
-        f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
-        ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
-    )

@@ -50,16 +50,11 @@ class Followers(Nodes):
     def view(self, name: str) -> View:
         found = Replica(self.server(name)).status()
         if found is None:
-            return View(self._as_source(name))
+            state = SemiSync(self.server(name)).status()
+            return View((SEMISYNC_ON if state.active else SEMISYNC_OFF) if state.enabled else "serving")
         if found.healthy:
             return View("replicating", behind_s=found.lag_seconds)
         return View("not connected" if found.applying else "not applying")
-
-    def _as_source(self, name: str) -> str:
-        state = SemiSync(self.server(name)).status()
-        if not state.enabled:
-            return "serving"
-        return SEMISYNC_ON if state.active else SEMISYNC_OFF
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """Return the roles and links by the current sources: a failover gives a node the role of another."""
@@ -208,22 +203,19 @@ class AcknowledgingFollowers(Followers):
         # MySQL counts commits that it wrote to its log together as one.
         least = 1 if in_groups else COMMITS
         all_waited = least <= acknowledged <= COMMITS and after.unacknowledged == before.unacknowledged
+        grouped = ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [
             *[
                 Proof("semi-sync is on", connected, after.active),
                 Proof(
                     "a commit waits for the replica",
-                    f"{took}; {acknowledged} of {COMMITS} acknowledged{_together(acknowledged, in_groups)}",
+                    f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
                     waited(fastest, trip) and all_waited,
                 ),
             ],
             self.prove_rows_arrive(self.writer(), "the source"),
         ]
-
-
-def _together(acknowledged: int, in_groups: bool) -> str:
-    return ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
 
 
 @register("none")

@@ -100,7 +100,7 @@ class _OfFile(msgspec.Struct):
 @cache
 def promises() -> drill.Promises:
     """Return the expectations that a drill can name, by name."""
-    return msgspec.yaml.decode(catalogue.promises_file().read_bytes(), type=dict[str, drill.Expectation])
+    return msgspec.yaml.decode(catalogue.PROMISES.read_bytes(), type=dict[str, drill.Expectation])
 
 
 def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> Drill:

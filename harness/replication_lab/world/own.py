@@ -190,7 +190,8 @@ def module_of(path: Path, expected: str) -> ModuleType:
     except LabError as error:
         raise LabError(f"{_place(path, error)}: {error.found}", error.expected, error.next_step) from error
     except Exception as error:  # of any type: it is the user's program
-        raise LabError(f"{_place(path, error)}: {type(error).__name__}: {_said(error)}", expected) from error
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise LabError(f"{_place(path, error)}: {type(error).__name__}: {said}", expected) from error
 
 
 def is_own_module(module: str) -> bool:
@@ -207,10 +208,6 @@ def _make_package(folder: Path) -> None:
     package = ModuleType(OWN_PACKAGE, "The user's own files.")
     package.__path__ = [str(folder)]
     sys.modules[OWN_PACKAGE] = package
-
-
-def _said(error: Exception) -> str:
-    return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
 def _place(path: Path, error: Exception) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 from docker.errors import APIError, NotFound
-from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
@@ -118,7 +117,11 @@ def _try_kvm() -> bool:
     name = f"replication-lab-kvm-{secrets.token_hex(4)}"
     try:
         trial = engine.client().containers.run(detach=True, **container(name, "kvm", {"LAB_SERVER": "off"}))
-        clock.wait_until(lambda: _is_up(trial), "the agent of the guest to answer", KVM_TRIAL_SECONDS)
+        clock.wait_until(
+            lambda: trial.exec_run(["guest", "true"]).exit_code == 0,
+            "the agent of the guest to answer",
+            KVM_TRIAL_SECONDS,
+        )
     except (LabError, APIError):
         # The engine refuses a device that it is not allowed to pass on, and a command in a container that has ended.
         return False
@@ -126,10 +129,6 @@ def _try_kvm() -> bool:
         with suppress(NotFound):
             removal.remove_container(engine.client().containers.get(name))
     return True
-
-
-def _is_up(trial: Container) -> bool:
-    return trial.exec_run(["guest", "true"]).exit_code == 0
 
 
 def each_mib() -> int:

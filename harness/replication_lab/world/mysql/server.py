@@ -67,28 +67,23 @@ class Server:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
-            return self._connected(host, port, database, answer_seconds, until)
+            return tls.TlsConnection(
+                until=until,
+                host=host,
+                port=port,
+                user=self._user,
+                password=self.passwords[self._user],
+                database=database,
+                autocommit=True,
+                ssl_disabled=not self._encrypted,
+                connect_timeout=min(CONNECT_SECONDS, answer_seconds),
+                read_timeout=answer_seconds,
+                write_timeout=answer_seconds,
+            )
         except (pymysql.err.MySQLError, OSError) as error:
             raise LabError(
                 f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
             ) from error
-
-    def _connected(
-        self, host: str, port: int, database: str | None, answer_seconds: float, until: float | None
-    ) -> tls.TlsConnection:
-        return tls.TlsConnection(
-            until=until,
-            host=host,
-            port=port,
-            user=self._user,
-            password=self.passwords[self._user],
-            database=database,
-            autocommit=True,
-            ssl_disabled=not self._encrypted,
-            connect_timeout=min(CONNECT_SECONDS, answer_seconds),
-            read_timeout=answer_seconds,
-            write_timeout=answer_seconds,
-        )
 
     def as_application(self) -> "Server":
         """Return the same server for a user without the administrators' rights, which a read-only server refuses.
