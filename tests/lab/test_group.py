@@ -198,7 +198,7 @@ def test_a_group_killed_as_a_whole_is_led_by_the_most_advanced(group):
         group.node(node).start_again()
     wait_until_whole(group)
 
-    ways = [kind.how_returned(group.node(node).logs("all")[logged[node] :]) for node in NODES]
+    ways = [kind.Group.returned(group.node(node).logs("all")[logged[node] :]) for node in NODES]
     assert 1 == ways.count(("led", 0)) and None not in ways
     assert before == counts(group)
     assert {history} == {kind.member(group.node(node).server()).history for node in NODES}

@@ -168,20 +168,17 @@ class GaleraCluster(Nodes):
     def transactions(self, name: str) -> int | None:
         return GaleraNode(self.server(name)).status().last_committed
 
-    def returned(self, log: str) -> tuple[str, int] | None:
-        return how_returned(log)
+    @staticmethod
+    def returned(log: str) -> tuple[str, int] | None:
+        """Return how a node came back by its log: (IST, SST, led or nothing; writesets it got); None if it never left.
 
-
-def how_returned(log: str) -> tuple[str, int] | None:
-    """Return how a node came back by its log: (IST, SST, led or nothing; writesets it was sent); None if it never left.
-
-    "nothing" means that the node had missed nothing.
-    """
-    if "[galera] leads" in log:
-        return "led", 0
-    if not LEFT.search(log):
-        return None
-    writesets = sum(map(int, WRITESETS.findall(log)))
-    if "SST completed on joiner" in log:
-        return "SST", writesets
-    return ("IST", writesets) if writesets else ("nothing", 0)
+        "nothing" means that the node had missed nothing.
+        """
+        if "[galera] leads" in log:
+            return "led", 0
+        if not LEFT.search(log):
+            return None
+        writesets = sum(map(int, WRITESETS.findall(log)))
+        if "SST completed on joiner" in log:
+            return "SST", writesets
+        return ("IST", writesets) if writesets else ("nothing", 0)

@@ -211,8 +211,14 @@ class Group(Nodes):
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
 
-    def returned(self, log: str) -> tuple[str, int] | None:
-        return how_returned(log)
+    @staticmethod
+    def returned(log: str) -> tuple[str, int] | None:
+        """Return how a node came back by its log: binary log, clone or led, and 0 writesets; None if it never left."""
+        if "[group] leads" in log:
+            return "led", 0
+        if "Cloning from a remote group donor" in log:
+            return "clone", 0
+        return ("binary log", 0) if "Incremental recovery from a group donor" in log else None
 
     def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:  # noqa: ARG002 - a group loses nothing
         """Make this node the primary, as an operator would; LabError without a majority, with what restores it."""
@@ -282,15 +288,6 @@ class _GroupWatch(Watch):
 def _is_as_its_role(server: Server, found: GroupMember) -> bool:
     """Return whether a primary accepts writes by now, or a secondary refuses them."""
     return bool(server.value("SELECT @@GLOBAL.super_read_only")) == (found.role != PRIMARY)
-
-
-def how_returned(log: str) -> tuple[str, int] | None:
-    """Return how a node came back by its log: binary log, clone or led, and 0 writesets; None if it never left."""
-    if "[group] leads" in log:
-        return "led", 0
-    if "Cloning from a remote group donor" in log:
-        return "clone", 0
-    return ("binary log", 0) if "Incremental recovery from a group donor" in log else None
 
 
 def primary(lab: Lab) -> str:

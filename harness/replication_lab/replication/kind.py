@@ -124,7 +124,8 @@ class Nodes(ChangesRoles):
         """Compare copies below their rows; return what differs, by the name of its figure. `tell` gets the progress."""
         return {}
 
-    def returned(self, _log: str) -> tuple[str, int] | None:
+    @staticmethod
+    def returned(_log: str) -> tuple[str, int] | None:
         """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
         return None
 

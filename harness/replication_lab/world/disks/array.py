@@ -49,22 +49,14 @@ LIST_LEFT = (
 )
 
 
-class FioResult(msgspec.Struct, frozen=True):
-    """The result of fio on a disk by direct I/O of 4 KiB: number of requests, and requests a second."""
-
-    disk: str
-    read_iops: float
-    reads: int
-    write_iops: float
-    writes: int
-
-
 class Measured(msgspec.Struct, frozen=True):
-    """The measured rates of a disk by direct I/O of 4 KiB: requests a second, reading and writing."""
+    """The measured rates of a disk by direct I/O of 4 KiB: requests a second; `reads` and `writes` by fio."""
 
     disk: str
     read_iops: float
     write_iops: float
+    reads: int = 0
+    writes: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,7 @@ class Array:
         before = self.looks()
         said = self.service.run("array", "measure", *times, *depths)
         after = self.looks()
-        loads = [msgspec.json.decode(line, type=FioResult) for line in said.splitlines()]
+        loads = [msgspec.json.decode(line, type=Measured) for line in said.splitlines()]
         return {
             name: _with_others(load, before[name], after[name]) for name, load in zip(self.disks, loads, strict=True)
         }
@@ -280,7 +272,7 @@ class MachineArray(Array):
         return True
 
 
-def _with_others(load: FioResult, before: Stats, after: Stats) -> Measured:
+def _with_others(load: Measured, before: Stats, after: Stats) -> Measured:
     """Return the rates of a load, including the disk's other requests between the two readings around it."""
     seconds = max(after.clock_us - before.clock_us, 1) / 1e6
     reads, writes = after.reads - before.reads - load.reads, after.writes - before.writes - load.writes
