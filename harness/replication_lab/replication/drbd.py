@@ -215,7 +215,7 @@ class Machines(Nodes):
                 with suppress(LabError):
                     drbd.primary(self.lab).tell("remount")
 
-    # --- roles: primary, in standby, in service again, after a split brain ----------------------------------------------
+    # --- roles: primary, in standby, in service again, after a split brain --------------------------------------------
 
     def _pair(self, name: str) -> tuple[Peer, Peer]:
         """Return a machine and its peer."""
