@@ -104,7 +104,7 @@ def paths(lab: Lab, across: Collection[str] | None = None) -> Sampled[Server]:
     for link in lab.topology.links:
         if {link.source, link.target} <= names and not link.echoes and (across is None or link.name in across):
             by_source.setdefault(link.server, []).append(link)
-    return Sampled(CROSSES, lab, {source: _Readers(lab, links) for source, links in by_source.items()})
+    return Sampled(CROSSES, lab, {source: partial(_past, lab, links) for source, links in by_source.items()})
 
 
 def readers(source: Server) -> set[str]:
@@ -113,20 +113,11 @@ def readers(source: Server) -> set[str]:
     return {str(row["Host"]).rpartition(":")[0] for row in found if str(row["Command"]).startswith(SENDS)} - {""}
 
 
-@dataclass
-class _Readers:
-    """The threads of one source that send its log."""
-
-    lab: Lab
-    links: list[Link]
-
-    def __call__(self, source: Server) -> list[str]:
-        hosts = readers(source)
-        return [
-            f"{link.dialler} read from {source.name} past link {link.name}"
-            for link in self.links
-            if hosts & self.lab.service(link.dialler).addresses()
-        ]
+def _past(lab: Lab, links: list[Link], source: Server) -> list[str]:
+    """Return which replicas read a source's log past their links, in words."""
+    hosts = readers(source)
+    past = [link for link in links if hosts & lab.service(link.dialler).addresses()]
+    return [f"{link.dialler} read from {source.name} past link {link.name}" for link in past]
 
 
 def members(lab: Lab) -> Sampled[Server]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 
 from replication_lab.witnesses.sampled import TELLS, Changes, Following, Sampled, told_by
 from replication_lab.world.docker import images
@@ -9,7 +10,6 @@ from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import MANAGER_LABEL
 from replication_lab.world.requests_made import COMMAND as RUN
-from replication_lab.world.requests_made import OwnRequest
 
 KEPT_RULES = "no other program changed the rules on packets of the lab's networks"
 RULES_COMMAND = ["bash", "-c", TELLS, "tells", "xtables-monitor", "--event"]
@@ -44,25 +44,21 @@ def packet_rules(lab: Lab) -> Sampled[Conversation]:
         # A failover manager may change its own host.
         and not each.labels.get(MANAGER_LABEL)
     ]
-    readings = {each: Changes(_Rules(each), _may_change, str(lab.containers[each].id)) for each in able}
+    readings = {
+        each: Changes(
+            partial(_changed_rules, each),
+            lambda made: made.kind == RUN and "bash -c " in made.what,
+            str(lab.containers[each].id),
+        )
+        for each in able
+    }
     return told_by(KEPT_RULES, lab, readings, lambda _: RULES_COMMAND)
 
 
-def _may_change(made: OwnRequest) -> bool:
-    """Return whether a request runs a script in a network."""
-    return made.kind == RUN and "bash -c " in made.what
-
-
-class _Rules:
-    """The rules of one network."""
-
-    def __init__(self, service: str) -> None:
-        self._service = service
-
-    def __call__(self, lines: list[str]) -> list[str]:
-        """Return each change but the number of its generation, which follows it."""
-        told = [line.strip().removeprefix("EVENT: ") for line in lines if line.strip().startswith("EVENT: ")]
-        return [f"{self._service}: {each}" for each in told]
+def _changed_rules(service: str, lines: list[str]) -> list[str]:
+    """Return each change of a network's rules but the number of its generation, which follows it."""
+    told = [line.strip().removeprefix("EVENT: ") for line in lines if line.strip().startswith("EVENT: ")]
+    return [f"{service}: {each}" for each in told]
 
 
 def replicated_disks(lab: Lab) -> Sampled[Conversation]:

@@ -39,14 +39,16 @@ def line_of(text: str, error: str) -> int:
     """
     if path := PATH.search(error):
         key = UNKNOWN_KEY.search(error)
-        return _line_at(text, [*_steps(path[1]), *([key[1]] if key else [])])
+        steps = [int(number) if number else name for name, number in STEP.findall(path[1])]
+        return _line_at(text, [*steps, *([key[1]] if key else [])])
     if mark := MARK.search(error):
         return int(mark[1])
     if byte := BYTE.search(error):
         return text.encode()[: int(byte[1])].count(b"\n") + 1
     if key := UNKNOWN_KEY.search(error):
         return _line_at(text, [key[1]])
-    return next(_lines_with(text, QUOTED.findall(error)), 1)
+    words, lines = QUOTED.findall(error), text.splitlines()
+    return next((number for word in words for number, line in enumerate(lines, 1) if word in line), 1)
 
 
 def placed(error: LabError, file: str, text: str) -> LabError:
@@ -54,10 +56,6 @@ def placed(error: LabError, file: str, text: str) -> LabError:
     place = f"{file}:{line_of(text, error.found)}"
     found = error.found.replace(file, place, 1) if file in error.found else f"{place}: {error.found}"
     return LabError(found, error.expected, error.next_step)
-
-
-def _steps(path: str) -> list[str | int]:
-    return [int(number) if number else key for key, number in STEP.findall(path)]
 
 
 def _line_at(text: str, steps: list[str | int]) -> int:
@@ -82,13 +80,6 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
-
-
-def _lines_with(text: str, words: list[str]) -> Iterator[int]:
-    for word in words:
-        for number, line in enumerate(text.splitlines(), 1):
-            if word in line:
-                yield number
 
 
 @contextmanager

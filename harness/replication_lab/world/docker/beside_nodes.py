@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, worker
+from replication_lab.world import clock
 from replication_lab.world.docker import engine, images, labels, machine, site_images
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
@@ -80,7 +80,7 @@ class RemoteWorker:
         found = []
         for _ in range(READINGS_OF_CLOCK):
             began = clock.timer()
-            there = self.call(worker.timer)
+            there = self.call(clock.timer)
             ended = clock.timer()
             found.append((ended - began, there - (began + ended) / 2))
         self.ahead = min(found)[1]

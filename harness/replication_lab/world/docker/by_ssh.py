@@ -19,31 +19,22 @@ SCHEME = "ssh://"
 DIAL = ("docker", "system", "dial-stdio")
 
 
-class Carried:
-    """Accepts connections of `listening` for this process's life; `command` returns what carries the next one.
+def carry(listening: socket.socket, command: Callable[[], Sequence[str]]) -> None:
+    """Carry each connection of a socket by a command's input and output; `command` returns that of the next one.
 
-    A command runs in a session that Ctrl-C does not interrupt.
+    It accepts for this process's life. A command runs in a session that Ctrl-C does not interrupt.
     """
 
-    def __init__(self, listening: socket.socket, command: Callable[[], Sequence[str]]):
-        self._listening, self._command = listening, command
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
+    def serve() -> None:
         carriers: list[subprocess.Popen[bytes]] = []
         while True:
-            connection, _ = self._listening.accept()
+            connection, _ = listening.accept()
             carriers = [each for each in carriers if each.poll() is None]
             with connection:
-                carriers.append(
-                    subprocess.Popen(
-                        self._command(),
-                        stdin=connection.fileno(),
-                        stdout=connection.fileno(),
-                        stderr=subprocess.DEVNULL,
-                        start_new_session=True,
-                    )
-                )
+                ends = {"stdin": connection.fileno(), "stdout": connection.fileno(), "stderr": subprocess.DEVNULL}
+                carriers.append(subprocess.Popen(command(), start_new_session=True, **ends))
+
+    threading.Thread(target=serve, daemon=True).start()
 
 
 def command(host: str) -> list[str]:
@@ -69,7 +60,7 @@ def socket_to(host: str) -> str:
     listening.bind(path)
     listening.listen()
     _folders.append(folder)
-    Carried(listening, lambda: words)
+    carry(listening, lambda: words)
     return f"unix://{path}"
 
 

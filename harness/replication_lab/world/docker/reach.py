@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, images, machine, site_images
-from replication_lab.world.docker.by_ssh import Carried
+from replication_lab.world.docker.by_ssh import carry
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.host import BOOT, HERE, MachineFiles
 
@@ -74,7 +74,7 @@ def address(host: str, port: int, site: str = "") -> tuple[str, int]:
         if (site, host, port) not in _ways:
             listening = socket.create_server(("127.0.0.1", 0))
             connect = ("exec", "--interactive", _hand(site).name, "/reach", f"{host}:{port}")
-            Carried(listening, lambda: [*engine.command_for(site), *connect])
+            carry(listening, lambda: [*engine.command_for(site), *connect])
             _ways[site, host, port] = listening.getsockname()
         return _ways[site, host, port]
 
