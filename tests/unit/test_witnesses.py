@@ -315,9 +315,7 @@ def observed():
     opened = []
 
     def of(proxy, meanwhile):
-        link = SimpleNamespace(
-            name="a-b", toxiproxy=proxy, ends=SimpleNamespace(proxy=SimpleNamespace(name="toxiproxy"))
-        )
+        link = SimpleNamespace(name="a-b", toxiproxy=proxy, proxy=SimpleNamespace(name="toxiproxy"))
         lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link, refresh=lambda: None)
         lab.another = lambda: lab
         zero = clock.timer()
