@@ -9,7 +9,6 @@ from replication_lab.witnesses.sampled import Changes, Following, Sampled
 from replication_lab.witnesses.servers import Member
 from replication_lab.witnesses.told_changes import ResourceStates, packet_rules
 from replication_lab.world import clock, requests_made
-from replication_lab.world.mysql import own_settings
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +104,7 @@ class FakeMember:
 
 @pytest.fixture
 def member():
-    own_settings.forget(FakeMember.address, "wsrep_desync")
+    requests_made.forget_setting(FakeMember.address, "wsrep_desync")
     return Member(lambda server: dict(vars(server)["now"]))
 
 
@@ -151,7 +150,7 @@ def test_a_variable_that_the_lab_sets_itself_is_its_own(member):
     """As an experiment about a node that is desynchronized."""
     server = FakeMember()
     server.seen_by(member)
-    own_settings.note(server.address, "wsrep_desync", "ON")
+    requests_made.note_setting(server.address, "wsrep_desync", "ON")
     assert server.seen_by(member, wsrep_desync="1") == []
 
 

@@ -52,7 +52,6 @@ def _servers(topology: Topology, engine: str, storage: Mapping[str, Storage]) ->
 
 
 def _machines(topology: Topology, storage: Mapping[str, Storage]) -> int:
-    """Return how many of a lab's nodes are virtual machines."""
     if replication.kind_of(topology).in_machines:
         return len(topology.nodes)
     return sum(each.backend == overlay.MACHINE for each in storage.values())

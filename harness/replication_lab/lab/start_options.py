@@ -15,10 +15,9 @@ from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, clock, lab_files
+from replication_lab.world import at_once, clock, lab_files, requests_made
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql import own_settings
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.mysql.variables import why_unknown
 
@@ -130,7 +129,7 @@ def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
                     f"an option is not in force: {proof.what}, found {proof.found}",
                     "an option that is a variable of the server, with a value that the server keeps unchanged",
                 )
-            own_settings.note(server.address, option.name, option.value)
+            requests_made.note_setting(server.address, option.name, option.value)
 
 
 def _proof(server: Server, option: Option) -> Proof:

@@ -44,7 +44,6 @@ def _import_for(key: Key) -> None:
 
 
 def _said(key: Key) -> str:
-    """Return a kind in words: its replication, and its manager if it has one."""
     return " under ".join(filter(None, key))
 
 

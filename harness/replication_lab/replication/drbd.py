@@ -218,7 +218,6 @@ class Machines(Nodes):
     # --- roles: primary, in standby, in service again, after a split brain --------------------------------------------
 
     def _pair(self, name: str) -> tuple[Peer, Peer]:
-        """Return a machine and its peer."""
         found = drbd.peers(self.lab)
         refuse_unknown(f"machine of {self.lab.name}", name, found, "./lab status")
         return found[name], drbd.other(self.lab, name)

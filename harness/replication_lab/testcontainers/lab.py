@@ -217,7 +217,6 @@ def _run(lab: ContainerLab, service: str, image: str, ports: dict[str, Any], **o
 
 
 def _answers(lab: ContainerLab) -> bool:
-    """Return whether the API of the link's Toxiproxy answers."""
     try:
         return lab.toxiproxy.proxies() == {}
     except LabError:
@@ -225,7 +224,6 @@ def _answers(lab: ContainerLab) -> bool:
 
 
 def _measures(lab: ContainerLab) -> bool:
-    """Return whether a round trip across the link can be measured."""
     try:
         with closing(RoundTrip(lab.only_link)):
             return True

@@ -9,12 +9,11 @@ from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.topology import Link
 from replication_lab.replication import group, kind_of
 from replication_lab.witnesses.sampled import Following, Sampled
-from replication_lab.world import clock
+from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql import own_settings
 from replication_lab.world.mysql.galera import GaleraNode
-from replication_lab.world.mysql.own_settings import OwnSetting
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.requests_made import OwnSetting
 
 KEPT = "the servers kept each variable that the lab set"
 HELD = "each server stayed in the state in which a fault held it"
@@ -41,13 +40,13 @@ def variables(lab: Lab) -> Sampled[Server]:
 
 def changed_by_others(server: Server) -> list[str]:
     """Return the variables that have another value than this process gave them, in words."""
-    asked = own_settings.made(server.address)
+    asked = requests_made.settings_made(server.address)
     if not asked:
         return []
     found = server.global_values(*asked)
     other = {name: value for name, value in found.items() if not is_same(asked[name].value, value)}
     # One that this process has set during the reading may have either value.
-    now = own_settings.made(server.address)
+    now = requests_made.settings_made(server.address)
     kept = {name: asked[name] for name in other if now.get(name) == asked[name]}
     return [
         f"{name} was {other[name]} on {server.name}, not {one.value}"
@@ -163,7 +162,7 @@ class Member:
         changed = [name for name in before if now[name] != before[name]]
         if set(changed) & set(SET):
             clock.pause(NOTED_SECONDS)
-            changed = [name for name in changed if name not in own_settings.made(server.address)]
+            changed = [name for name in changed if name not in requests_made.settings_made(server.address)]
         return [_told(name, server.name, now[name], before[name]) for name in changed]
 
 

@@ -136,7 +136,6 @@ class EngineEvents:
         return others
 
     def _is_natural(self, event: EngineEvent) -> bool:
-        """Return whether the engine does so by itself."""
         return any(FOLLOWS.get(event.act) == other.act for other in self._near(event)) or (
             event.act == "start" and event.container in self._restarting and self._ended_alone(event)
         )

@@ -57,7 +57,6 @@ _ways: dict[tuple[str, str, int], tuple[str, int]] = {}
 
 
 def _hand(site: str = "") -> _Hand:
-    """Return the running container, started again if the engine was."""
     with _guard:
         if site not in _hands or _hands[site].talk.has_ended:
             _hands[site] = _Hand(site)

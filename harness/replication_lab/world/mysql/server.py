@@ -13,7 +13,8 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.question.sql_text import only_reads
-from replication_lab.world.mysql import own_settings, tls
+from replication_lab.world import requests_made
+from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import Dialect
 
 Connection = pymysql.Connection
@@ -205,14 +206,14 @@ class Server:
         """
         for name, value in settings.items():
             asked = str(value)
-            own_settings.forget(self.address, name)
+            requests_made.forget_setting(self.address, name)
             self.execute(f"SET GLOBAL {name} = {literal(asked)}")
             found = self.global_values(name)[name]
             if not is_same(asked, found):
                 raise NotKept(
                     f"{self.name} changed {name}={asked} to {found}", "a value that the server keeps unchanged"
                 )
-            own_settings.note(self.address, name, asked)
+            requests_made.note_setting(self.address, name, asked)
 
     def tables(self, engine: str = "") -> list[str]:
         """Return the tables of all databases but the system's, without views, as `DATABASE`.`TABLE` with these quotes.

@@ -82,7 +82,6 @@ class Beside:
         return network
 
     def _since(self) -> str:
-        """Return what identifies the namespace."""
         network = self._network()
         return f"{network.id}@{network.attrs['State']['StartedAt']}"
 

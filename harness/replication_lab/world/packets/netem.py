@@ -242,7 +242,6 @@ class Sender:
 
 
 def _free(shown: Shown) -> int:
-    """Return a band that no link has."""
     used = {each.band for each in shown.effects}
     band = next(each for each in count(FIRST) if each not in used)
     if band > LAST:
