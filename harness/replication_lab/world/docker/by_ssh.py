@@ -31,8 +31,10 @@ def carry(listening: socket.socket, command: Callable[[], Sequence[str]]) -> Non
             connection, _ = listening.accept()
             carriers = [each for each in carriers if each.poll() is None]
             with connection:
-                ends = {"stdin": connection.fileno(), "stdout": connection.fileno(), "stderr": subprocess.DEVNULL}
-                carriers.append(subprocess.Popen(command(), start_new_session=True, **ends))
+                end = connection.fileno()
+                carriers.append(
+                    subprocess.Popen(command(), stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True)
+                )
 
     threading.Thread(target=serve, daemon=True).start()
 
