@@ -31,10 +31,9 @@ def carry(listening: socket.socket, command: Callable[[], Sequence[str]]) -> Non
             connection, _ = listening.accept()
             carriers = [each for each in carriers if each.poll() is None]
             with connection:
-                end = connection.fileno()
-                carriers.append(
-                    subprocess.Popen(command(), stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True)
-                )
+                end, none = connection.fileno(), subprocess.DEVNULL
+                carrier = subprocess.Popen(command(), stdin=end, stdout=end, stderr=none, start_new_session=True)
+            carriers.append(carrier)
 
     threading.Thread(target=serve, daemon=True).start()
 

@@ -178,6 +178,6 @@ def refused_here(script: str) -> str:
     """
     docker_engine.ensure()
     images.ensure([IMAGE])
-    alone: dict[str, Any] = {"network_disabled": False, "network_mode": "none", "healthcheck": {"test": ["NONE"]}, **_POWERS}
-    status, said = images.said_by(images.PREFIX + IMAGE, script, "bash", stdout=False, **alone)
+    alone: dict[str, Any] = {"network_disabled": False, "network_mode": "none", "healthcheck": {"test": ["NONE"]}}
+    status, said = images.said_by(images.PREFIX + IMAGE, script, "bash", stdout=False, **alone, **_POWERS)
     return (said or "no message") if status else ""
