@@ -252,11 +252,11 @@ def link_of(topology: str, name: str, attached: bool = False) -> RunningLink:
 def test_between_machines_the_sending_guest_does_it(stream, node, peer):
     """What leaves for the peer's address; the proxy receives it."""
     link = link_of("drbd", "node1-node2")
-    found = link.sender(stream)
+    found = link._sender(stream)
 
     assert isinstance(found.namespace, Guest) and found.namespace._machine.name == node
     assert found.told() == Told((f"match ip dst {peer}/32",), 9, peer)
-    end: Any = link.receiver(stream)
+    end: Any = link._receiver(stream)
     assert end.service == "toxiproxy-packets"
 
 
@@ -272,8 +272,8 @@ def test_between_machines_the_sending_guest_does_it(stream, node, peer):
 def test_between_containers_the_sender_does_it(stream, attached, service, match, receives):
     """What a project's own container sends is taken on its way from the proxy."""
     link = link_of("semisync", "source-replica", attached)
-    found = link.sender(stream)
-    end: Any = link.receiver(stream)
+    found = link._sender(stream)
+    end: Any = link._receiver(stream)
 
     assert isinstance(found.namespace, Beside) and found.namespace.service == service
     assert match in found.told().matches[0] and (end.service if end else None) == receives
@@ -285,7 +285,7 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
     proxies = {"a": {"listen": "[::]:21002"}}
     toxiproxy = SimpleNamespace(proxies=lambda: proxies, toxics=lambda _proxy: [])
     others = a_sender()
-    monkeypatch.setattr(RunningLink, "sender", lambda _link, stream: sender if stream == "upstream" else others)
+    monkeypatch.setattr(RunningLink, "_sender", lambda _link, stream: sender if stream == "upstream" else others)
     monkeypatch.setattr(Beside, "run_if_used", lambda *_: "")
     link = RunningLink(Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)), None, lambda _: None)
     link.__dict__["toxiproxy"] = toxiproxy

@@ -131,7 +131,7 @@ class RunningLink:
             self._packet_rules.put(body, self._ports(body.stream))
             return
         if body.type in PACKET_KINDS:
-            self.sender(body.stream).put(body)
+            self._sender(body.stream).put(body)
             return
         for proxy in self.model.proxies:
             link = self.line(body) if body.type == LINK_RATE else ""
@@ -161,7 +161,7 @@ class RunningLink:
             if body.type == PACKET_LOSS:
                 self._packet_rules.remove(self._ports(body.stream))
             else:
-                self.sender(body.stream).remove(body.name.removesuffix(DAMAGED))
+                self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
         for proxy in holders or self.model.proxies[: not on_packets]:
             self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{quote(toxic, safe='+=,')}")
 
@@ -175,7 +175,7 @@ class RunningLink:
         """Return the effects on the link's packets as the kernel has them now: lost, duplicated, reordered."""
         rules = self._packet_rules.read()
         losses = (self._loss(stream, rules) for stream in STREAMS) if rules else ()
-        others = (_named(body, whole) for stream in STREAMS for body, whole in self.sender(stream).bodies())
+        others = (_named(body, whole) for stream in STREAMS for body, whole in self._sender(stream).bodies())
         return [*(body for body in losses if body), *others]
 
     def _loss(self, stream: str, rules: dict[str, LossChain]) -> ToxicBody | None:
@@ -194,7 +194,7 @@ class RunningLink:
     def packets(self, body: ToxicBody) -> Packets | None:
         """Return the counters of an effect since it was put on; None if any of its rules is not there."""
         if body.type != PACKET_LOSS:
-            return self.sender(body.stream).packets(body)
+            return self._sender(body.stream).packets(body)
         found = self._rules_of(body, self._packet_rules.read())
         return Packets(sum(r.packets.seen for r in found), sum(r.packets.hit for r in found)) if found else None
 
@@ -203,18 +203,18 @@ class RunningLink:
 
         Those of its other connections count too. None where the lab does not look.
         """
-        end = self.receiver(body.stream)
+        end = self._receiver(body.stream)
         return int(end.run(OUT_OF_ORDER)) if end else None
 
     def send_packets(self, body: ToxicBody, count: int) -> None:
         """Send about `count` datagrams through the rules of an effect."""
         if body.type != PACKET_LOSS:
-            self.sender(body.stream).burst(count)
+            self._sender(body.stream).burst(count)
             return
         ports = self._ports(body.stream)
         self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
 
-    def sender(self, stream: str) -> Sender:
+    def _sender(self, stream: str) -> Sender:
         """Return where the packets of one direction leave.
 
         Toxiproxy ends TCP connections, so packets are those between the proxy and the node that opened the connection;
@@ -236,7 +236,7 @@ class RunningLink:
             Beside(sends), self.name, stream, lambda: _told(side, (server,) if up_from_proxy else self._ports(UP).into)
         )
 
-    def receiver(self, stream: str) -> Namespace | None:
+    def _receiver(self, stream: str) -> Namespace | None:
         """Return where TCP receives what was sent, to count what comes out of order; None where the lab cannot look."""
         if not self.touches_nodes:
             return None
