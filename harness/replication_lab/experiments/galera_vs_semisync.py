@@ -24,7 +24,7 @@ from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.probes import galera as galera_probe
-from replication_lab.probes.bare_links import bare_links
+from replication_lab.probes.round_trip import bare_links
 from replication_lab.workloads.bank import Bank
 from replication_lab.workloads.counters import Counters, HotRow
 from replication_lab.workloads.inserts import Inserts

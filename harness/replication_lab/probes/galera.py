@@ -1,11 +1,10 @@
 """Proofs about a Galera cluster: its nodes' own view, a write read elsewhere, a commit that waited."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from replication_lab.model.core.proof import Proof
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
@@ -17,15 +16,11 @@ def wait_until_synced(servers: Iterable[Server], size: int) -> None:
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
-            partial(_has_synced, server, size),
+            lambda each=server: _is_synced(GaleraNode(each).status(), size),
             f"{server.name} to be Synced in a cluster of {size}",
             SYNCED_SECONDS,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
-
-
-def _has_synced(server: Server, size: int) -> bool:
-    return _is_synced(GaleraNode(server).status(), size)
 
 
 def _is_synced(found: GaleraStatus, size: int) -> bool:
@@ -91,7 +86,7 @@ class GaleraWatch:
             *(self._never_left(name, view) for name, view in after.items()),
             self._grown(after, commits),
             *none_too_fast(fastest_ms, self.round_trip_ms),
-            *self._slowed_down(after),
+            *([_paused(counts(self.before, after).paused_ms)] if self.throttled else []),
         ]
 
     def _never_left(self, name: str, after: GaleraStatus) -> Proof:
@@ -115,15 +110,9 @@ class GaleraWatch:
             ok=grown >= commits,
         )
 
-    def _slowed_down(self, after: dict[str, GaleraStatus]) -> Iterator[Proof]:
-        if self.throttled:
-            paused = counts(self.before, after).paused_ms
-            yield Proof(
-                what="flow control paused the cluster",
-                expected="more than 0 ms",
-                found=f"{paused:.0f} ms",
-                ok=paused > 0,
-            )
+
+def _paused(ms: float) -> Proof:
+    return Proof(what="flow control paused the cluster", expected="more than 0 ms", found=f"{ms:.0f} ms", ok=ms > 0)
 
 
 def _whole(name: str, view: GaleraStatus, size: int) -> Proof:

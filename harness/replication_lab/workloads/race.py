@@ -3,7 +3,7 @@
 import math
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.probes.lag_readings import LagReadings
+from replication_lab.probes.lag import LagReadings
 
 ON_ONE_DISKS_WRITES = ("single", "raid1")
 REPLICAS = (*ON_ONE_DISKS_WRITES, "raid0")

@@ -45,7 +45,7 @@ from replication_lab.model.question.setting import (
     Values,
     named,
 )
-from replication_lab.probes.bare_links import bare_links
+from replication_lab.probes.round_trip import bare_links
 from replication_lab.world import catalogue
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab

@@ -8,7 +8,7 @@ from replication_lab.model.question.dump import lines_of
 from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
-from replication_lab.replication.following import followed
+from replication_lab.replication.source_replica import followed
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.sql_transactions import quoted, script_of
