@@ -1,4 +1,4 @@
-"""The command for a user's own question."""
+"""The commands for a user's own question, measured or predicted: ask, predict."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from replication_lab import experiments, runs
+from replication_lab import predict as room
 from replication_lab.cli import command, files, names
-from replication_lab.cli.console import tell
+from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
 from replication_lab.cli.options import (
@@ -41,6 +42,7 @@ from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.setting import ENGINE, Values
+from replication_lab.report import predicted
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
@@ -233,3 +235,48 @@ def _schema_for(path: Path) -> str:
     schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
     found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
     return f"{FIRST_LINE}{found}\n"
+
+
+@command("predict")
+@click.argument(
+    "arguments",
+    nargs=-1,
+    metavar="TOPOLOGY[,TOPOLOGY…]",
+    shell_complete=names.completed_by(catalogue.topologies),
+)
+@click.option("--clients", metavar="VALUES")
+@click.option("--replicas", metavar="VALUES")
+@click.option("--rtt", metavar="VALUES")
+@click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
+@click.option("--set", "settings", multiple=True, metavar=SETTING)
+@click.option("--engine", metavar="ENGINE", shell_complete=names.completed_by(names.engines))
+@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.completed_by(names.runs))
+@click.option("--seed", default=7, show_default=True)
+@as_json
+def predict(
+    *,
+    arguments: tuple[str, ...],
+    clients: str | None,
+    replicas: str | None,
+    rtt: str | None,
+    varied: tuple[str, ...],
+    settings: tuple[str, ...],
+    engine: str | None,
+    runs: tuple[str, ...],
+    seed: int,
+    json_: bool,
+) -> None:
+    topologies = topologies_in(arguments).split(",")
+    short = {"clients": clients, room.REPLICAS: replicas, "rtt": rtt}
+    vary = {name: values_of(text) for name, text in pairs("--vary", varied).items()}
+    fixed = {name: [value] for name, value in pairs("--set", settings).items()}
+    given = {name: values_of(text) for name, text in short.items() if text is not None}
+    if twice := sorted((vary.keys() & fixed.keys()) | (given.keys() & (vary.keys() | fixed.keys()))):
+        raise LabError(f"{twice[0]} is given twice", "each setting once", f"leave out --vary {twice[0]}=…")
+    wanted = room.asked(topologies, {**vary, **fixed, **given}, engine or "")
+    sources, points = room.measured(runs, wanted)
+    found = room.predicted(wanted, sources, points, seed)
+    if json_:
+        print_json(msgspec.to_builtins(found))
+    else:
+        out.print(predicted.rendered(found))

@@ -21,7 +21,7 @@ from replication_lab.experiments.question.topologies import (
 )
 from replication_lab.experiments.question.variables import server_settings
 from replication_lab.faults.condition import LinkCondition
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case

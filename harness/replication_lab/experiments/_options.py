@@ -11,9 +11,8 @@ from replication_lab.experiments.question.variables import server_settings, with
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import FEWEST_OF_A_MEAN
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment, Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.question.server_options import ServerOptions, server_options
 from replication_lab.model.question.setting import Values, setting
 from replication_lab.model.question.validation import refuse_bad_files, refuse_bad_setting

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from replication_lab.experiments._declared import experiment
 from replication_lab.faults import disk_limits
 from replication_lab.faults.condition import LinkCondition
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset

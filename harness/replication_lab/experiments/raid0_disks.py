@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.experiments._declared import experiment
 from replication_lab.faults.disk_limits import DiskLimits, changed
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch

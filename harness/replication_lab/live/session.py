@@ -10,19 +10,17 @@ from typing import TypeVar
 from replication_lab import replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
-from replication_lab.live.drill_of_actions import drill_of
 from replication_lab.live.ledger_check import LedgerCheck
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.recorder import Recorder
-from replication_lab.live.roles import Roles
-from replication_lab.live.route import Route
+from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
 from replication_lab.live.tally import LoadTally
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
-from replication_lab.live.viewer_actions import ViewerActions
+from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.live.view import (

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replication_lab.model.live.record import Acted, Live, Second
-from replication_lab.model.live.view import Level, Span, ViewedSample
+from replication_lab.model.live.view import Acted, Level, Live, Second, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
 from replication_lab.report.chart import PERCENTILES, STRIP, Axis, Band, Chart, Line, StateSpan, Strip, merged

@@ -15,9 +15,8 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting, setting_of
 from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.question import Question

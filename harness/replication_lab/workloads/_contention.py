@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from replication_lab import replication
-from replication_lab.model.question.moments import Moments
+from replication_lab.model.question.load import Moments
 from replication_lab.workloads._colliding import Colliding, CollidingClient, Transact
 from replication_lab.world.docker.lab import Lab
 

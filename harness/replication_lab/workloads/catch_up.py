@@ -8,18 +8,24 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
 from replication_lab.probes.redo_log import Cycle, read_redo
-from replication_lab.workloads.catch_up_phases import (
+from replication_lab.workloads.race import (
+    BURST,
     GROUP,
+    ON_ONE_DISKS_WRITES,
+    READ_EVERY,
+    REPLICAS,
     RacePhase,
     figures,
     flushed,
+    judged,
+    near,
     paced,
     raced_arrays,
+    rate_between,
     saturated,
     still_behind,
     went_on,
 )
-from replication_lab.workloads.race import BURST, ON_ONE_DISKS_WRITES, READ_EVERY, REPLICAS, judged, near, rate_between
 from replication_lab.workloads.row_updates import Pace, RowChanges
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array as arrays

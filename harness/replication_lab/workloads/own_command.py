@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.question.command_load import even, lasted, lines_of, moments_of, seconds_of
-from replication_lab.model.question.rate import kept
+from replication_lab.model.question.load import kept
 from replication_lab.workloads.timed_script import Timed, rates
 from replication_lab.world.docker.lab import Lab
 

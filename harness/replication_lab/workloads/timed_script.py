@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.question.rate import kept, planned
+from replication_lab.model.question.load import kept, planned
 from replication_lab.workloads import _sysbench
 from replication_lab.workloads.inserts import Inserted, parse
 from replication_lab.world.docker.lab import Lab

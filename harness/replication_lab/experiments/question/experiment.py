@@ -19,12 +19,11 @@ from replication_lab.experiments.question.variables import put, server_settings,
 from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.lab.managers import manager_of
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.claim_text import claims_of, is_about_lag
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
@@ -32,10 +31,9 @@ from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint
 from replication_lab.model.lab.manager import MANAGER, AskedManager
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.case_state import CaseState
+from replication_lab.model.question.load import per_second
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.model.question.rate import per_second
-from replication_lab.model.question.server_options import server_options
+from replication_lab.model.question.server_options import CaseState, server_options
 from replication_lab.model.question.setting import (
     CLIENTS,
     ENGINE,

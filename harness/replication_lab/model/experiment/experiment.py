@@ -10,12 +10,11 @@ from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim, judge, without_its_cases
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import LabT, ProofsOfNodes, Watch, Workload
 from replication_lab.model.experiment.published import ClaimData, Data
 from replication_lab.model.lab.condition import Condition, parse_condition

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.question.moments import Moments
+from replication_lab.model.question.load import Moments
 
 FORM = "START_US DURATION_US write|read ok|error"
 LINE = re.compile(r"(\d{1,18}) (\d{1,18}) (write|read) (ok|error)", re.ASCII)

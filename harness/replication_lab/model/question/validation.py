@@ -15,8 +15,7 @@ from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
-from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
-from replication_lab.model.question.rate import per_second, planned
+from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH, per_second, planned
 from replication_lab.model.question.setting import (
     CHOICES,
     CLIENTS,
