@@ -9,11 +9,10 @@ import pytest
 from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
 from replication_lab.live import node_control, node_watch, roles, session
-from replication_lab.live.ledger_check import LedgerCheck, missing
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch
 from replication_lab.live.roles import Roles, Route
-from replication_lab.live.tally import LoadTally
+from replication_lab.live.tally import LedgerCheck, LoadTally, missing
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View

@@ -3,11 +3,10 @@
 import pytest
 from replication_lab.faults import disk_limits, disks
 from replication_lab.faults.clock_skew import ClockSkew
-from replication_lab.faults.cpu_and_memory import CpuSqueeze, MemorySqueeze
+from replication_lab.faults.cpu_and_memory import CpuSqueeze, MemorySqueeze, Pause
 from replication_lab.faults.cut import Flap
 from replication_lab.faults.fault import injected
 from replication_lab.faults.kill import Crash, Kill, Restart, Stop
-from replication_lab.faults.pause import Pause
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import Storage

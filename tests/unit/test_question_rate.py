@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from msgspec import structs
 from replication_lab import cli, experiments
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.experiment.claim_text import parse_claim
+from replication_lab.model.experiment.claim import parse_claim
 from replication_lab.model.experiment.quantities import Figure
 from replication_lab.model.question.load import kept, per_second, planned
 from replication_lab.model.question.question import Question

@@ -37,7 +37,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
     elif form == "markdown":
         click.echo(compared.markdown_text(found, share), nl=False)
     elif form == "html":
-        click.echo(_page(found, share), nl=False)
+        click.echo(compared.page_text(found, share), nl=False)
     else:
         out.print(compared.rendered(found, share))
     leave(found.exit_code)
@@ -61,12 +61,6 @@ def _digest(run: str) -> Digest:
         raise LabError(
             f"{run} cannot be read: {error.strerror}", "a baseline", f"./lab report --format baseline > {run}"
         ) from error
-
-
-def _page(found: Comparison, margin: float) -> str:
-    from replication_lab.report import compared_page
-
-    return compared_page.render(found, margin)
 
 
 def _as_data(found: Comparison) -> dict[str, object]:

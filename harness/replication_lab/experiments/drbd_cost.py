@@ -15,7 +15,7 @@ from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.sysbench_oltp import SysbenchOltp
+from replication_lab.workloads.sysbench import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab

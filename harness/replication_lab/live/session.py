@@ -10,14 +10,13 @@ from typing import TypeVar
 from replication_lab import replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
-from replication_lab.live.ledger_check import LedgerCheck
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.recorder import Recorder
 from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
-from replication_lab.live.tally import LoadTally
+from replication_lab.live.tally import LedgerCheck, LoadTally
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
 from replication_lab.live.viewer_actions import ViewerActions, drill_of

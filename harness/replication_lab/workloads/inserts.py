@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.question.load import Moments
 from replication_lab.model.record.latencies import p999
-from replication_lab.workloads import _sysbench
+from replication_lab.workloads import sysbench
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -116,7 +116,7 @@ class Inserts:
     def _command(self, lab: Lab, seed: int) -> list[str]:
         nodes = self.nodes or (lab.written_host,)
         return [
-            *_sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
+            *sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
             f"--events={self.rows}",
             f"--time={self.seconds}",
             f"--rand-seed={seed}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.question.load import kept, planned
-from replication_lab.workloads import _sysbench
+from replication_lab.workloads import sysbench
 from replication_lab.workloads.inserts import Inserted, parse
 from replication_lab.world.docker.lab import Lab
 
@@ -99,4 +99,4 @@ class TimedScript:
 
     def _command(self, lab: Lab, clients: int) -> list[str]:
         script = f"/tmp/{TIMER.name}"
-        return [*_sysbench.command(script, (lab.written_host,), clients), *self.options]
+        return [*sysbench.command(script, (lab.written_host,), clients), *self.options]

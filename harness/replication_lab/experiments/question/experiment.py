@@ -20,8 +20,7 @@ from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.lab.managers import manager_of
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case, LabSpec
-from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.claim_text import claims_of, is_about_lag
+from replication_lab.model.experiment.claim import Claim, claims_of, is_about_lag
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch

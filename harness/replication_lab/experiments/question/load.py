@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from replication_lab.lab import sql_files
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.dump import lines_of
 from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_text import lines_of
 from replication_lab.replication.following import followed
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand

@@ -14,7 +14,6 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
-from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
 from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH, per_second, planned
 from replication_lab.model.question.setting import (
     CHOICES,
@@ -32,6 +31,7 @@ from replication_lab.model.question.setting import (
     setting,
 )
 from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_text import lines_of, refuse_for_one_copy, refuse_other_databases
 
 if TYPE_CHECKING:  # a question is validated when it is made
     from replication_lab.model.question.question import Question
