@@ -10,28 +10,10 @@ import msgspec
 
 from replication_lab import experiments, runs
 from replication_lab import predict as room
-from replication_lab.cli import command, files, names
+from replication_lab.cli import command, files, names, options
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
-from replication_lab.cli.options import (
-    Written,
-    as_json,
-    clients_from,
-    keep_failed,
-    of_clients,
-    of_cnf,
-    of_duration,
-    of_endpoint,
-    of_engine,
-    of_image,
-    of_manager,
-    of_node_disk,
-    of_node_storage,
-    of_runs,
-    on_noise,
-    percentage,
-)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
@@ -63,14 +45,14 @@ HIGHEST_SEED = 2_000_000
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--case", "cases", multiple=True, metavar="NAME=VALUE,NAME=VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
-@of_cnf
+@options.of_cnf
 @click.option("--rtt", metavar="CONDITION")
-@of_clients()
+@options.of_clients()
 @click.option("--rate", metavar="RATE")
-@of_node_storage
-@of_node_disk
-@of_endpoint
-@of_manager
+@options.of_node_storage
+@options.of_node_disk
+@options.of_endpoint
+@options.of_manager
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -79,21 +61,21 @@ HIGHEST_SEED = 2_000_000
 @click.option("--load-image", metavar="IMAGE")
 @click.option("--schema", metavar="FILE")
 @click.option("--init", metavar="FILE")
-@of_engine
-@of_image
-@of_duration("3s", 1, 3600)
+@options.of_engine
+@options.of_image
+@options.of_duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
-@of_runs(12, "rounds", 3, 100)
-@click.option("--max-duration", "longest", type=Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
+@options.of_runs(12, "rounds", 3, 100)
+@click.option("--max-duration", "longest", type=options.Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
 @click.option("--drill", metavar="NAME")
-@click.option("--drill-runs", type=Written(COUNT, 1, 50), metavar="NUMBER")
+@click.option("--drill-runs", type=options.Written(COUNT, 1, 50), metavar="NUMBER")
 @click.option("--ledger", is_flag=True)
 @click.option("--save", metavar="FILE")
 @click.option("--seed", default=7, show_default=True)
-@on_noise
-@clients_from
-@keep_failed
-@as_json
+@options.on_noise
+@options.clients_from
+@options.keep_failed
+@options.as_json
 def ask(
     *,
     arguments: tuple[str, ...],
@@ -189,7 +171,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         },
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
-        margin=percentage(asked["margin"], "--margin"),
+        margin=options.percentage(asked["margin"], "--margin"),
         workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
         script_options=pairs("--script-option", asked["script_options"]),
         schema=_given(asked["schema"]),
@@ -252,7 +234,7 @@ def _schema_for(path: Path) -> str:
 @click.option("--engine", metavar="ENGINE", shell_complete=names.completed_by(names.engines))
 @click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.completed_by(names.runs))
 @click.option("--seed", default=7, show_default=True)
-@as_json
+@options.as_json
 def predict(
     *,
     arguments: tuple[str, ...],

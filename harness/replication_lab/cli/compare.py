@@ -52,7 +52,6 @@ def _digests(run: str) -> list[Digest]:
 
 
 def _digest(run: str) -> Digest:
-    """Return the digest of a run or of a baseline's file."""
     if not run.endswith(".json") and (run.endswith(".jsonl") or not Path(run).is_file()):
         return runs.digest_of(run)
     try:

@@ -126,7 +126,6 @@ def _on_attached(
     how: tuple[int, int, bool, bool],
     others: Mapping[str, Any],
 ) -> NoReturn:
-    """Run drills on an attached project."""
     seed, count, keep, json_ = how
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
@@ -150,7 +149,6 @@ def _on_attached(
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
-    """Return the topology and its drills, or those of a file."""
     if Path(given).suffix not in (".yaml", ".yml"):
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
@@ -162,7 +160,6 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
 
 
 def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings of the endpoint and those of the manager."""
     settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
     servers, of_manager_ = settings_apart(settings, MANAGER)
     if servers:
@@ -214,7 +211,6 @@ def soak(
 
 
 def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Path) -> None:
-    """Look for the shortest schedule that fails for these seconds; write and print it."""
     ends, stopped = clock.timer() + seconds, False
 
     def fails(rounds: dict[str, Any]) -> bool:

@@ -15,20 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab import VERSION
-from replication_lab.cli import command, names
+from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.options import (
-    Decorator,
-    Written,
-    all_of,
-    as_json,
-    of_clients,
-    of_duration,
-    of_engine,
-    of_image,
-    of_lab,
-    server_of,
-)
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import ViewSession, viewing
@@ -45,15 +33,15 @@ LINE, SCREEN, PROMETHEUS = "line", "screen", "prometheus"
 PORT = 9104
 
 
-def _of_view(clients: int) -> Decorator:
+def _of_view(clients: int) -> options.Decorator:
     """Return what adds the options of both commands; `clients` is the default of --clients."""
-    return all_of(
+    return options.all_of(
         click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
-        of_lab,
-        of_clients(Written(COUNT, 0, 256), clients),
-        click.option("--rate", type=Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
-        of_engine,
-        of_image,
+        options.of_lab,
+        options.of_clients(options.Written(COUNT, 0, 256), clients),
+        click.option("--rate", type=options.Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
+        options.of_engine,
+        options.of_image,
     )
 
 
@@ -67,8 +55,7 @@ def _session(
     engine: tuple[str, ...],
     image: tuple[str, ...],
 ) -> Iterator[ViewSession]:
-    """View a lab within the block."""
-    server = server_of(topology or USUAL, engine, image) if engine or image else None
+    server = options.server_of(topology or USUAL, engine, image) if engine or image else None
     with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
         yield session
 
@@ -77,7 +64,7 @@ def _session(
 @_of_view(CLIENTS)
 @click.option("--port", type=click.IntRange(0, 65535), default=0)
 @click.option("--no-open", is_flag=True)
-@as_json
+@options.as_json
 def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
     from replication_lab.live.server import leading_to, serving
 
@@ -97,10 +84,10 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
 @command("watch")
 @_of_view(0)
-@of_duration(None)
+@options.of_duration(None)
 @click.option("--format", "form", type=click.Choice([LINE, SCREEN, PROMETHEUS]), default=LINE, show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535))
-@as_json
+@options.as_json
 def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
     _refuse_of_another_format(form, seconds, port, json_)
     if form == PROMETHEUS:
@@ -116,7 +103,6 @@ def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **
 
 
 def _refuse_of_another_format(form: str, seconds: float | None, port: int | None, json_: bool) -> None:
-    """Raise LabError for an option that this format does not have."""
     of_formats = (
         ("--duration", seconds is not None, (LINE, SCREEN)),
         ("--port", port is not None, (PROMETHEUS,)),
@@ -160,7 +146,6 @@ def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState
 
 
 def _report(folder: Path) -> None:
-    """Write the report of a record that was made on the page."""
     from replication_lab import runs
 
     runs.report(str(folder))

@@ -101,7 +101,6 @@ def _busy(node: str, pattern: str) -> float:
 
 
 def _law(calibration: str, node: str, pattern: str) -> float:
-    """Return the predicted gain over one disk."""
     case = {case.settings["node"]: case for case in _cases() if case.name.startswith(calibration)}
     name = f"{pattern}_iops_per_job"
     return predict(case[node], {})[name] / predict(case["single"], {})[name]

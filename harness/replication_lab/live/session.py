@@ -22,18 +22,7 @@ from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
 from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
-from replication_lab.model.live.view import (
-    HISTORY_SECONDS,
-    Accepted,
-    ActOnNode,
-    Choice,
-    Gone,
-    Hello,
-    Level,
-    ViewedLoad,
-    ViewedSample,
-    ViewedState,
-)
+from replication_lab.model.live import view
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
@@ -65,11 +54,11 @@ class ViewSession:
         self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
         self._ledger_check = LedgerCheck(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
-        self._samples: deque[ViewedSample] = deque(maxlen=HISTORY_SECONDS)
+        self._samples: deque[view.ViewedSample] = deque(maxlen=view.HISTORY_SECONDS)
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
-        self._levels: dict[str, Level] = {}
+        self._levels: dict[str, view.Level] = {}
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
@@ -105,16 +94,16 @@ class ViewSession:
 
     # -- shown -----------------------------------------------------------------------------------------------------
 
-    def hello(self) -> Hello:
+    def hello(self) -> view.Hello:
         toxics = [catalogue.toxic(name) for name in catalogue.toxics()]
-        return Hello(
+        return view.Hello(
             version=self._version,
             lab=self.lab.name,
             topology=self.lab.topology.name,
             about=self.lab.topology.about,
             engine=self.lab.engine,
             waits_on=self.sampler.kind.waits_on,
-            toxics=[Choice(toxic.name, toxic.about) for toxic in toxics],
+            toxics=[view.Choice(toxic.name, toxic.about) for toxic in toxics],
             samples=list(self._samples),
         )
 
@@ -129,13 +118,13 @@ class ViewSession:
 
         return end
 
-    def state(self) -> ViewedState:
+    def state(self) -> view.ViewedState:
         """Return all that is shown now."""
         at, carrying = self.sampler.at, self.sampler.carrying
-        return ViewedState(
+        return view.ViewedState(
             at=at,
             wall=clock.now(),
-            load=ViewedLoad(clients=self.clients, rate=self.rate, node=self._route.node),
+            load=view.ViewedLoad(clients=self.clients, rate=self.rate, node=self._route.node),
             nodes=self.sampler.nodes(),
             links=[link.view(name in carrying) for name, link in list(self._links.items())],
             sample=self.sampler.newest,
@@ -147,7 +136,7 @@ class ViewSession:
             notes=list(self._notes),
         )
 
-    def show(self) -> ViewedState:
+    def show(self) -> view.ViewedState:
         """Show the state to all viewers."""
         state = self.state()
         self._tell(state)
@@ -174,7 +163,7 @@ class ViewSession:
 
     def end(self, why: str) -> None:
         """Tell all viewers that there is nothing more to see."""
-        self._tell(Gone(why))
+        self._tell(view.Gone(why))
 
     # -- every second ----------------------------------------------------------------------------------------------
 
@@ -218,11 +207,11 @@ class ViewSession:
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    def change_link(self, name: str, condition: str | None) -> Accepted:
+    def change_link(self, name: str, condition: str | None) -> view.Accepted:
         link = self._known("link", name, self._links)
-        return Accepted(f"{name}: {link.ask(condition)}")
+        return view.Accepted(f"{name}: {link.ask(condition)}")
 
-    def act_on_node(self, name: str, action: str, asked: ActOnNode) -> Accepted:
+    def act_on_node(self, name: str, action: str, asked: view.ActOnNode) -> view.Accepted:
         control = self._known("node", name, self._controls)
         self._known("action", action, dict.fromkeys(node_control.ACTIONS))
         node_control.check_limits(asked.limits)
@@ -236,21 +225,21 @@ class ViewSession:
             control.do(action, asked)
         except LabError as error:
             raise Impossible from error
-        return Accepted(f"{action} {name}")
+        return view.Accepted(f"{action} {name}")
 
-    def check_ledger(self) -> Accepted:
+    def check_ledger(self) -> view.Accepted:
         if not self.clients:
             raise Impossible from LabError("no clients are running", "--clients with 1 or more")
         self._ledger_check.check()
-        return Accepted("comparing the ledger with the rows of every copy")
+        return view.Accepted("comparing the ledger with the rows of every copy")
 
-    def record(self, on: bool) -> Accepted:
+    def record(self, on: bool) -> view.Accepted:
         try:
             folder = self._recorder.begin(self.sampler.at, self.clients, self.rate) if on else self._end_of_record()
         except LabError as error:
             raise Impossible from error
         self.show()
-        return Accepted("recording" if on else "recorded", str(folder))
+        return view.Accepted("recording" if on else "recorded", str(folder))
 
     def _end_of_record(self) -> Path:
         folder = self._end_record()
@@ -264,7 +253,7 @@ class ViewSession:
             self._recorded(folder)
         return folder
 
-    def save_drill(self, name: str) -> Accepted:
+    def save_drill(self, name: str) -> view.Accepted:
         if not name.replace("-", "").isalnum():
             raise LabError(f"{name!r} is not a valid name of a drill", "letters, digits and -")
         topology = self.lab.topology.name
@@ -277,7 +266,7 @@ class ViewSession:
             raise Impossible from error
         path = catalogue.RUNS / "drills" / topology / f"{name}.yaml"
         write_whole(path, text.encode())
-        return Accepted("saved", str(path))
+        return view.Accepted("saved", str(path))
 
     def _known(self, kind: str, name: str, known: Mapping[str, Found]) -> Found:
         if name not in known:

@@ -58,7 +58,6 @@ class ViewerActions:
         self._number += 1
 
     def _change(self, target: str, changes: Callable[[Span], dict[str, Any]]) -> None:
-        """Change what acts on a target now."""
         self._all = [
             replace(each, **changes(each)) if each.target == target and each.end is None else each for each in self._all
         ]

@@ -85,7 +85,6 @@ def _of_each(
 
 
 def _spans(track: str, samples: Sequence[ViewedSample]) -> Iterator[StateSpan]:
-    """Yield the state of a track in each second."""
     for before, each in zip((samples[0], *samples), samples, strict=False):
         band = next((band for band in each.bands if band.track == track), None)
         yield before.at, each.at, *((band.state, TONES[band.level]) if band else ("", "doubt"))

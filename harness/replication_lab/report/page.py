@@ -58,7 +58,6 @@ def render(summary: Summary, record: Record, timelines_: Timelines | None = None
 
 
 def _second_by_second(summary: Summary, record: Record, room: int) -> dict[str, Fitted | None]:
-    """Return the charts of each engine's loads, as many as still have room on the page."""
     if isinstance(summary, DrillsSummary):
         return {}
     known = {engine: found for engine in summary.engines if (found := round_timelines.measured(engine, record))}

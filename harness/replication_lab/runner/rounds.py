@@ -338,7 +338,6 @@ class Run:
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
     def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
-        """Return the (engine, case) that each claim compares."""
         relations = [claim.relation for claim in self.experiment.claims]
         return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 

@@ -104,7 +104,6 @@ def _said(is_so: bool) -> str:
 
 
 def _waiting(source: Server) -> bool:
-    """Return whether a session waits for an acknowledgement."""
     name = f"{source.dialect.semisync_source}_wait_sessions"
     return any(int(row["Value"]) for row in source.rows(f"SHOW GLOBAL STATUS LIKE '{name}'"))
 

@@ -47,8 +47,6 @@ class _Job(msgspec.Struct, frozen=True):
 
 
 class _Output(msgspec.Struct, frozen=True):
-    """The part of fio's JSON output that is used."""
-
     jobs: list[_Job]
 
 

@@ -238,7 +238,6 @@ def _changed_rows(changes: Sequence[Change | None], answer: TransactionAnswer) -
 
 
 def _each(clients: dict[str, int]) -> list[str]:
-    """Return the node of each client."""
     return [node for node, many in clients.items() for _ in range(many)]
 
 
@@ -266,8 +265,6 @@ class _Client:
 
 
 class _Watcher(_Client):
-    """A client that only reads."""
-
     def run(self, reader: Transacts) -> None:
         try:
             while not self.stop.is_set():

@@ -118,7 +118,6 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
 
 
 def _is_refused(acted: FaultEvidence, doubts: list[str]) -> FigureJudgement:
-    """Return the verdict about a failover that had to be refused."""
     node = acted.step.promotes
     asked = Expectation(f"a failover to {node} is refused", "refused", equals=1)
     verdict = Verdict.UNKNOWN if doubts else Verdict.HOLDS if acted.refused else Verdict.REFUTED

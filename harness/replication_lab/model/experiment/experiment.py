@@ -265,7 +265,6 @@ class Experiment(Generic[LabT]):
         return self.predict(self.case(case), figures) if self.predict else {}
 
     def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
-        """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
             for claim in (claim for claim in self.claims if claim.engine in ("", name)):
                 not_judged = (

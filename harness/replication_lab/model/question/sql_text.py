@@ -81,8 +81,6 @@ def _token(first_of_end: str) -> re.Pattern[str]:
 
 
 class _Reader:
-    """Reads one file from its beginning to its end."""
-
     def __init__(self, file: GivenFile, *, dashes_separate: bool = False, last_may_be_open: bool = False):
         self._dashes_separate, self._last_may_be_open = dashes_separate, last_may_be_open
         self._file, self._text = file, file.text.replace("\r\n", "\n").removeprefix("\ufeff")

@@ -288,7 +288,6 @@ def _refuse_too_few(rate: str, seconds: int) -> None:
 
 
 def _refuse_bad_load(workload: str | GivenFile) -> None:
-    """Raise LabError for an unknown load, or a file that cannot be a load."""
     if isinstance(workload, str):
         refuse_unknown("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
         return
@@ -339,7 +338,6 @@ def _refuse_bad_command(question: "Question") -> None:
 
 
 def _refuse_bad_tables(file: GivenFile) -> None:
-    """Raise LabError for a file that cannot be a schema or initial rows."""
     _refuse_too_large(file)
     lines_of(file)
     refuse_for_one_copy(file)
