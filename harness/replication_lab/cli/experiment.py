@@ -19,8 +19,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import server_text
 from replication_lab.model.question.question import NAME
 from replication_lab.model.question.setting import CNF, DISK, STORAGE
-from replication_lab.model.record.against import GIT, Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import GIT, Against, Only
 from replication_lab.world import given_texts, places
 
 DECIDED_BY_A_FILE = (

@@ -19,8 +19,7 @@ from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
-from replication_lab.live.session import ViewSession, viewing
-from replication_lab.live.viewed import Shown
+from replication_lab.live.session import Shown, ViewSession, viewing
 from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.quantity import COUNT

@@ -22,8 +22,7 @@ from replication_lab.model.lab.option_file import options_of
 from replication_lab.model.question.server_options import ServerOptions, server_options
 from replication_lab.model.question.setting import CNF, Values, setting
 from replication_lab.model.question.validation import refuse_bad_files, refuse_bad_setting
-from replication_lab.model.record.against import GIT, Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import GIT, Against, Only
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.docker.lab import Lab
 

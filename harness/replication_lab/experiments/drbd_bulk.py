@@ -13,7 +13,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.bulk_write import WAYS, BulkWrite
+from replication_lab.workloads.disk_io import WAYS, BulkWrite
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines.drbd import Peer, ResourceStatus

@@ -122,7 +122,7 @@ class _CostWatch:
         return [
             drbd_state.was_connected([look.status for look in looks[::2]], self.case.settings["connected"]),
             *([] if self.case.settings["connected"] else [self._peer_rests()]),
-            _keeps_order(looks, _order(self.case)),
+            _keeps_order(looks, "d" if "--disk-flushes=no" in self.case.settings["options"].get("disk", ()) else "f"),
             _has_settings(looks, _in_force(self.case)),
             *(self._costs(number) for number in range(len(self.pair))),
             *(disk_limits.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
@@ -160,10 +160,6 @@ def _work(then: Stats, now: Stats) -> dict[str, float]:
     }
 
 
-def _order(case: Case) -> str:
-    return "d" if "--disk-flushes=no" in case.settings["options"].get("disk", ()) else "f"
-
-
 def _in_force(case: Case) -> dict[str, str]:
     """Return the options that a case is about, with the values that its machines should report."""
     words = [word.removeprefix("--").split("=") for group in case.settings["options"].values() for word in group]
@@ -175,12 +171,7 @@ def _has_settings(looks: list[MachineLook], asked: dict[str, str]) -> Proof:
     found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
-    return Proof(
-        what="DRBD's options match the case, before the load and after it",
-        expected=said,
-        found=", ".join(other) or said,
-        ok=not other,
-    )
+    return Proof.same("DRBD's options match the case, before the load and after it", ", ".join(other) or said, said)
 
 
 def _told_by(look: MachineLook) -> list[str]:

@@ -12,7 +12,7 @@ from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.disk import Limits
-from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
+from replication_lab.workloads.disk_io import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab

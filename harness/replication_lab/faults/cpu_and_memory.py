@@ -79,12 +79,8 @@ class CpuSqueeze(OnNodes):
     def acts(self, node: str) -> Proof:
         """Prove that the limit is set; at the fault's end its throttling of the server is proved."""
         quota = self.lab.node(node).cpu_quota_us()
-        return Proof(
-            what=f"{node} is limited to {self.share:g} of a CPU",
-            expected=f"{self._quota_us} µs in each {PERIOD_US} µs",
-            found=f"{quota} µs in each {PERIOD_US} µs" if quota > 0 else "no limit",
-            ok=quota == self._quota_us,
-        )
+        expected, found = (f"{us} µs in each {PERIOD_US} µs" for us in (self._quota_us, quota))
+        return Proof.same(f"{node} is limited to {self.share:g} of a CPU", found if quota > 0 else "no limit", expected)
 
     def recover(self) -> None:
         try:
@@ -104,9 +100,7 @@ class CpuSqueeze(OnNodes):
 
     def is_undone(self, node: str) -> Proof:
         quota, had = self.lab.node(node).cpu_quota_us(), self._had[node]
-        return Proof(
-            what=f"{node} has its previous CPU limit again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had
-        )
+        return Proof.same(f"{node} has its previous CPU limit again", f"{quota} µs", f"{had} µs")
 
 
 # MiB that the limit is above the server's use when the fault begins.

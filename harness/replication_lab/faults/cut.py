@@ -45,12 +45,8 @@ class Cut(OnLinks):
             # Only if the far end works: a dead far end answers in no case.
             *(["the link is switched on"] if self.running[name].lets_through() else []),
         ]
-        return Proof(
-            what=f"{name} is cut",
-            expected="nothing gets through",
-            found=" and ".join(through) or "nothing gets through",
-            ok=not through,
-        )
+        nothing = "nothing gets through"
+        return Proof.same(f"{name} is cut", " and ".join(through) or nothing, nothing)
 
     def _connects(self, name: str) -> bool:
         try:

@@ -76,11 +76,8 @@ class DiskFail(OnNodes):
 
     def is_undone(self, node: str) -> Proof:
         failed = self._arrays[node].disk(DISK).stats().failed
-        return Proof(
-            what=f"{DISK} of {node} is good again",
-            expected="a good disk",
-            found="a failed disk" if failed else "a good disk",
-            ok=not failed,
+        return Proof.same(
+            f"{DISK} of {node} is good again", "a failed disk" if failed else "a good disk", "a good disk"
         )
 
 

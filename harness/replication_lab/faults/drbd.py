@@ -101,12 +101,13 @@ class SplitBrain(OnNodes):
     def inject(self) -> None:
         for link in self._links:
             link.cut()
-        clock.wait_until(self._is_alone, f"{self.victim.node} to lose its connection to the primary", NOTICED_SECONDS)
+        clock.wait_until(
+            lambda: self.victim.status().peer_role != drbd.PRIMARY,
+            f"{self.victim.node} to lose its connection to the primary",
+            NOTICED_SECONDS,
+        )
         self.victim.tell("promote")
         self.victim.wait_until_serves()
-
-    def _is_alone(self) -> bool:
-        return self.victim.status().peer_role != drbd.PRIMARY
 
     def verify(self) -> list[Proof]:
         found = {node: peer.status().role for node, peer in drbd.peers(self.lab).items()}
@@ -133,14 +134,8 @@ class SplitBrain(OnNodes):
         return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())
 
     def verify_recovered(self) -> list[Proof]:
-        return [
-            Proof(
-                what="DRBD detected the split brain when the machines reconnected",
-                expected="detected",
-                found="detected" if self._detected else "not detected",
-                ok=self._detected,
-            )
-        ]
+        found = "detected" if self._detected else "not detected"
+        return [Proof.same("DRBD detected the split brain when the machines reconnected", found, "detected")]
 
 
 @fault(

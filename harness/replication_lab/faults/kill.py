@@ -41,13 +41,8 @@ class Kill(OnNodes):
 
     def acts(self, node: str) -> Proof:
         """Prove by the exit status that the signal ended the container, and nothing else did."""
-        found = self.lab.node(node).state()
-        return Proof(
-            what=f"{node} is {self.said}",
-            expected=f"exited with status {self.status}",
-            found="{} with status {}".format(*found),
-            ok=found == ("exited", self.status),
-        )
+        found = "{} with status {}".format(*self.lab.node(node).state())
+        return Proof.same(f"{node} is {self.said}", found, f"exited with status {self.status}")
 
     def recover(self) -> None:
         self.each(lambda node: self.lab.node(node).start_again())

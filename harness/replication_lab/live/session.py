@@ -18,17 +18,29 @@ from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
 from replication_lab.live.tally import LedgerCheck, LoadTally
 from replication_lab.live.ticking import Ticking
-from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
 from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.live import view
+from replication_lab.model.live.view import Gone, ViewedState
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
+
+Shown = ViewedState | Gone
+Put = Callable[[Shown], object]
+
+
+class Unknown(Exception):
+    """An error for a link, node or action that does not exist; `__cause__` is the LabError."""
+
+
+class Impossible(Exception):
+    """An error for a command that is not possible now; `__cause__` is the LabError."""
+
 
 EVERY_SECONDS = 1.0
 # A lab counts as removed when it has had no container for so many samples: a moment of a busy engine is none.

@@ -12,7 +12,7 @@ from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd
 from replication_lab.model.live.view import ViewedLedger
-from replication_lab.workloads.ledger import TABLE
+from replication_lab.workloads.ledger import IDS_PER_CLIENT, TABLE
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -69,7 +69,7 @@ class LoadTally:
             self.failed += 1
 
     def _keep(self, number: int) -> None:
-        ranges = self._acknowledged.setdefault(_client_of(number), [])
+        ranges = self._acknowledged.setdefault(number // IDS_PER_CLIENT, [])
         if ranges and ranges[-1][1] == number - 1:
             ranges[-1][1] = number
         else:
@@ -89,10 +89,6 @@ class LoadTally:
         """Return the ids of the rows that were acknowledged so far, as inclusive ranges."""
         with self._lock:
             return [(first, last) for ranges in self._acknowledged.values() for first, last in ranges]
-
-
-def _client_of(number: int) -> int:
-    return number // 1_000_000_000
 
 
 def nowhere(_line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Clients whose transactions collide, and their transactions, as they are where clients run."""
+"""Clients as they are where clients run: their transactions collide, or one looks for the rows of another one."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -205,3 +205,34 @@ def is_list(key: Key) -> bool:
 def elements(text: str) -> tuple[int, ...]:
     """Return the elements of a list as it is in a row."""
     return tuple(map(int, filter(None, text.split(","))))
+
+
+class FirstReads:
+    """A writer of rows, and who looks for them, on a server."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    def ahead_ms(self, rows: int) -> list[float]:
+        """Return how long before its writer's answer the other session read each row, in ms (negative: after)."""
+        with self._server.session() as writer, self._server.session() as reader:
+            return [self._ahead(writer, reader) for _ in range(rows)]
+
+    def _ahead(self, writer: Connection, reader: Connection) -> float:
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT COALESCE(MAX(id), 0) FROM foo")
+            [last] = cursor.fetchone() or []
+        seen: list[float] = []
+        looker = threading.Thread(target=self._look, args=(reader, last, seen), daemon=True)
+        looker.start()
+        with writer.cursor() as cursor:
+            cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
+        answered = clock.timer()
+        looker.join()
+        return (answered - seen[0]) * 1000
+
+    def _look(self, reader: Connection, last: int, seen: list[float]) -> None:
+        with reader.cursor() as cursor:
+            while not cursor.execute(f"SELECT id FROM foo WHERE id > {int(last)} LIMIT 1"):
+                pass
+        seen.append(clock.timer())

@@ -118,4 +118,4 @@ class _OnDisks:
 def _mounted(array: Array) -> Proof:
     mounted = array.is_mounted()
     what = f"{array.node}'s data are on {array.storage.level} of {array.storage.members} {array.storage.disk}"
-    return Proof(what=what, expected="mounted", found="mounted" if mounted else "not mounted", ok=mounted)
+    return Proof.same(what, "mounted" if mounted else "not mounted", "mounted")

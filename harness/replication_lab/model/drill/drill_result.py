@@ -207,7 +207,8 @@ def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
 def _judge(
     asked: Expectation, figures: Figures, evidence: Evidence, doubts: list[str], failures: list[str]
 ) -> FigureJudgement:
-    found = figures.get(asked.figure, _none_counted(asked.figure))
+    # An error that never occurred has no figure: it occurred 0 times.
+    found = figures.get(asked.figure, 0 if ".error." in f".{asked.figure}" else None)
     if doubts:
         return _judgement(asked, Verdict.UNKNOWN, found, doubts[0])
     if found is None:
@@ -253,11 +254,6 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
         bound=asked.bound,
         measured=found,
     )
-
-
-def _none_counted(figure: str) -> int | None:
-    """Return 0 for the figure of an error, which is missing if that error never occurred; None for other figures."""
-    return 0 if ".error." in f".{figure}" else None
 
 
 def of_sources(evidence: Evidence, history: Sequence[Attempt]) -> Figures:

@@ -20,8 +20,7 @@ from replication_lab.model.experiment.published import ClaimData, Data
 from replication_lab.model.lab.condition import Condition, parse_condition
 from replication_lab.model.lab.server_version import FAMILIES
 from replication_lab.model.question.question import Question
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.model.record.record import Record
 
 # Milliseconds. The laws need a round trip that is long compared with the servers' own time. The sizes of a run and the
