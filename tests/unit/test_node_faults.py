@@ -1,7 +1,7 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
 import pytest
-from replication_lab.faults import disk_limits, disks
+from replication_lab.faults import disks
 from replication_lab.faults.clock_skew import ClockSkew
 from replication_lab.faults.cpu_and_memory import CpuSqueeze, MemorySqueeze, Pause
 from replication_lab.faults.cut import Flap
@@ -234,9 +234,9 @@ def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
 
 def test_limits_that_no_disk_reports_are_no_proof():
     """Nothing was compared."""
-    assert disk_limits.set_to({"disk1": Limits()}, {"disk1": Limits()}, "as they were").ok
+    assert disks.set_to({"disk1": Limits()}, {"disk1": Limits()}, "as they were").ok
     assert (
-        disk_limits.set_to({}, {}, "as they were").doubt
+        disks.set_to({}, {}, "as they were").doubt
         == "as they were: expected the limits of the case, found no disk reported"
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.fault import injected
 from replication_lab.model.core.proof import Proof
@@ -29,7 +29,7 @@ def workload(_case: Case, preset: Preset) -> BulkWrite:
 
 def prepare(lab: Lab) -> None:
     """Set the disks to cost nothing: the link is to be the limit if it is slow."""
-    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
+    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 @contextmanager

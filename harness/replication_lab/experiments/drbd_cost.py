@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from replication_lab import replication
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
@@ -54,7 +54,7 @@ def prepare(lab: Lab) -> None:
     replication.of(lab).settle()
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
+    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 def fill(lab: Lab, preset: Preset) -> None:
@@ -75,7 +75,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_CostWatch"]:
         write_pages(server)
         lab.node(NODE).run("guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
-        with disk_limits.limited(drbd_state.disks(lab), limits):
+        with disks.limited(drbd_state.disks(lab), limits):
             yield _CostWatch(case, machines, limits)
 
 
@@ -125,7 +125,7 @@ class _CostWatch:
             _keeps_order(looks, "d" if "--disk-flushes=no" in self.case.settings["options"].get("disk", ()) else "f"),
             _has_settings(looks, _in_force(self.case)),
             *(self._costs(number) for number in range(len(self.pair))),
-            *(disk_limits.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
+            *(disks.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
         ]
 
     def _costs(self, number: int) -> Proof:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults.disk_limits import DiskLimits, changed
+from replication_lab.faults.disks import DiskLimits, changed
 from replication_lab.faults.fault import injected
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset

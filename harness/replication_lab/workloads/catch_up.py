@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from replication_lab.faults.disk_limits import changed
+from replication_lab.faults.disks import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag

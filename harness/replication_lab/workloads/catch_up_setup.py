@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from replication_lab.faults.disk_limits import DiskLimits
+from replication_lab.faults.disks import DiskLimits
 from replication_lab.faults.fault import Injected, injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case

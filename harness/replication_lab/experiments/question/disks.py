@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from replication_lab.faults.disk_limits import DiskLimits
+from replication_lab.faults.disks import DiskLimits
 from replication_lab.faults.fault import Injected, injected
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
