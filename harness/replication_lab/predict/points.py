@@ -11,8 +11,7 @@ from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.server_options import CaseState, ServerOptions
 from replication_lab.model.question.setting import CLIENTS
-from replication_lab.model.record.latencies import pooled
-from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.measurement import Measurement, pooled
 from replication_lab.model.record.record import Record
 from replication_lab.world import catalogue
 

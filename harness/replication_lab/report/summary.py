@@ -19,8 +19,7 @@ from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import Difference, Figure, unit_of
 from replication_lab.model.question.load import kept
 from replication_lab.model.question.question import Effect
-from replication_lab.model.record.latencies import pooled
-from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.measurement import Measurement, pooled
 from replication_lab.model.record.record import Record
 from replication_lab.report import templates
 from replication_lab.report.drilled import drilled_rows

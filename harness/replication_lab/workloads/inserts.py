@@ -11,7 +11,7 @@ import numpy as np
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.question.load import Moments
-from replication_lab.model.record.latencies import p999
+from replication_lab.model.record.measurement import p999
 from replication_lab.workloads import sysbench
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
