@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from replication_lab.experiments import load
-from replication_lab.faults.cpu_limit import PERIOD_US
+from replication_lab.faults.cpu_and_memory import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.core.verdict import Verdict

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
+from replication_lab.model.question.sql_text import lines_of, refuse_for_one_copy, refuse_other_databases
 from replication_lab.world import catalogue, given_texts
 
 DUMPS = catalogue.ROOT / "tests" / "files" / "dumps"

@@ -6,8 +6,7 @@ from replication_lab.cli.files import cnf_files
 from replication_lab.lab import start_options
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.option_file import Option
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import Option, StartOptions
 from replication_lab.model.question.server_options import options_by_node, server_options
 from replication_lab.world import catalogue, lab_files
 from replication_lab.world.lab_files import LabState

@@ -4,7 +4,7 @@ import pytest
 from replication_lab.lab import up as labs
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine, option_check, project, servers
 

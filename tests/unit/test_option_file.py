@@ -3,11 +3,18 @@
 import pytest
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.variable import is_same
-from replication_lab.model.lab.option_file import Option, flat_text, groups_of, options_of, refuse_both
+from replication_lab.model.lab.option_file import (
+    Option,
+    StartOptions,
+    causes,
+    flat_text,
+    groups_of,
+    options_of,
+    refuse_both,
+    suspected,
+)
 from replication_lab.model.lab.reserved_options import RESERVED
-from replication_lab.model.lab.server_log import causes, suspected
 from replication_lab.model.lab.server_version import parse_version
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.world import catalogue, given_texts
 
 from tests.fakes.lab import FILE

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import asdict, replace
-from replication_lab.faults.link_proof import realised
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import realised, realised_packets
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
 from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.lab.status import called

@@ -13,8 +13,7 @@ from replication_lab.model.question.load import SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import Letters, Numbers, transactions
 from replication_lab.model.question.sql_text import typed_statements
-from replication_lab.workloads.sql_transactions import quoted, script_of
-from replication_lab.workloads.timed_script import TimedScript
+from replication_lab.workloads.timed_script import TimedScript, quoted, script_of
 from replication_lab.world.given_texts import read
 
 SHOP = """-- The shop; two of its transactions.

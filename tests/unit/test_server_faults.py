@@ -4,10 +4,8 @@ from contextlib import closing
 
 import pytest
 from replication_lab import faults
-from replication_lab.faults.applier_delay import ApplierDelay
-from replication_lab.faults.applier_error import ApplierError
 from replication_lab.faults.backup_lock import BackupLock
-from replication_lab.faults.thread_stop import ApplierStop, ReceiverStop
+from replication_lab.faults.replica_threads import ApplierDelay, ApplierError, ApplierStop, ReceiverStop
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.replication import received

@@ -16,8 +16,7 @@ from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.setting import RTT, Values
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.model.record.record import Record
 from replication_lab.world import catalogue, given_texts, own
 

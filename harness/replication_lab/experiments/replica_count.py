@@ -74,14 +74,13 @@ def _followers(source: Server) -> int:
 
 
 def _sends_to(source: Server, count: int) -> Proof:
-    found = _followers(source)
-    return Proof(f"{source.name} sends its log to the replicas of the case", str(found), found == count, str(count))
+    return Proof.same(f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count))
 
 
 def _waits_for(source: Server, wanted: int) -> Proof:
     """Return the proof that a commit waits for this many acknowledgements; servers without the choice wait for one."""
     found = SemiSync(source).status().acknowledgements or 1
-    return Proof("a commit waits for the acknowledgements of the case", str(found), found == wanted, str(wanted))
+    return Proof.same("a commit waits for the acknowledgements of the case", str(found), str(wanted))
 
 
 experiment(

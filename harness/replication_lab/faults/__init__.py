@@ -1,6 +1,6 @@
 """Faults: each verifies that it took hold, and recovers exactly what it broke.
 
-A file is one kind, or two that differ in a word. A fault registers itself (`fault.fault`), so that a new one is a new
+A file has the kinds that break one thing. A fault registers itself (`fault.fault`), so that a new one is a new
 module in this folder and no line elsewhere; one of the user's own is a file in lab/faults/.
 """
 

@@ -57,7 +57,7 @@ class OnServers(OnNodes):
 
     def acts(self, node: str) -> Proof:
         found = self.contrary(node, self.server(node))
-        return Proof(what=f"{node}: {self.state}", expected=self.state, found=found or self.state, ok=not found)
+        return Proof.same(f"{node}: {self.state}", found or self.state, self.state)
 
     def recover(self) -> None:
         self.release()
@@ -76,7 +76,7 @@ class OnServers(OnNodes):
         with suppress(LabError):
             clock.wait_until(lambda: not self.hindrance(node), f"{node} to be as before", UNDONE_SECONDS, every=0.1)
         found = self.hindrance(node)
-        return Proof(what=f"{node} is as before", expected="as before", found=found or "as before", ok=not found)
+        return Proof.same(f"{node} is as before", found or "as before", "as before")
 
     def release(self) -> None:
         """Let the witness expect the state no longer."""

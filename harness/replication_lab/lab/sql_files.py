@@ -8,8 +8,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.mysql_errors import is_definite
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.dump import SqlLine, lines_of, refuse_for_one_copy
-from replication_lab.model.question.sql_text import Statement, typed_statements
+from replication_lab.model.question.sql_text import SqlLine, Statement, lines_of, refuse_for_one_copy, typed_statements
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script

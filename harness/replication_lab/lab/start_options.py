@@ -9,10 +9,8 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab import mysql_errors
-from replication_lab.model.lab.option_file import Option, options_of
-from replication_lab.model.lab.server_log import causes, suspected, unknown_in
+from replication_lab.model.lab.option_file import Option, StartOptions, causes, options_of, suspected, unknown_in
 from replication_lab.model.lab.server_version import parse_version
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import at_once, clock, lab_files, requests_made

@@ -8,8 +8,7 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
-from replication_lab.faults.link_proof import prove_link
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import prove_link, realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
 from replication_lab.lab import disks, endpoints, killed_views, managers, memory, sites, sql_files, start_options
 from replication_lab.model.core.errors import LabError

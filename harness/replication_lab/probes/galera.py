@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes.commit_latency import none_too_fast
@@ -16,11 +17,15 @@ def wait_until_synced(servers: Iterable[Server], size: int) -> None:
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
-            lambda each=server: _is_synced(GaleraNode(each).status(), size),
+            partial(_has_synced, server, size),
             f"{server.name} to be Synced in a cluster of {size}",
             SYNCED_SECONDS,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
+
+
+def _has_synced(server: Server, size: int) -> bool:
+    return _is_synced(GaleraNode(server).status(), size)
 
 
 def _is_synced(found: GaleraStatus, size: int) -> bool:

@@ -66,7 +66,7 @@ class Nodes(ChangesRoles):
     writes_anywhere: ClassVar[bool] = False
     # Why `lab ask` cannot switch its replication off or to semi-sync; empty if replicas follow a source.
     why_fixed: ClassVar[str] = ""
-    # Which of the links that carry a commit it waits for: a name in WAITS of live/rules.py; empty if for none.
+    # Which of the links that carry a commit it waits for: a name in WAITS of live/sampler.py; empty if for none.
     waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
     # a node in another state is not well.

@@ -174,7 +174,13 @@ def drawn(chart: Chart, style: str = "") -> str:
     rows = 1 + max((row for _, row, _ in legend), default=0)
     top = TOP + LEGEND * (rows - 1)
     bottom = chart.height - BOTTOM - STRIP * len(chart.strips)
-    across, up = _scales(chart, top, bottom)
+    places = [x for line in chart.lines for x, _ in line.points]
+    left, right = chart.x_ends or svg.around(places, chart.log_x, 0.03)
+    low, high = svg.around(values(chart), chart.log_y)
+    across, up = (
+        Scale(left, right, LEFT, WIDTH - RIGHT, chart.log_x),
+        Scale(low, high, bottom, top, chart.log_y),
+    )
     parts = [
         style,
         *_bands(chart, across, top, bottom),
@@ -184,16 +190,6 @@ def drawn(chart: Chart, style: str = "") -> str:
         *(_key(line, row, x) for line, row, x in legend),
     ]
     return svg.picture(WIDTH, chart.height, chart.told, *parts, about=chart.about, class_="chart")
-
-
-def _scales(chart: Chart, top: float, bottom: float) -> tuple[Scale, Scale]:
-    places = [x for line in chart.lines for x, _ in line.points]
-    left, right = chart.x_ends or svg.around(places, chart.log_x, 0.03)
-    low, high = svg.around(values(chart), chart.log_y)
-    return (
-        Scale(left, right, LEFT, WIDTH - RIGHT, chart.log_x),
-        Scale(low, high, bottom, top, chart.log_y),
-    )
 
 
 def _bands(chart: Chart, across: Scale, top: float, bottom: float) -> Iterator[str]:

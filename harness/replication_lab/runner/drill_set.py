@@ -92,8 +92,6 @@ def of_file(file: GivenFile) -> Drill:
 
 
 class _OfFile(msgspec.Struct):
-    """The key that a drill has in a file of its own."""
-
     topology: str
 
 

@@ -16,9 +16,9 @@ from replication_lab.model.core.noise import STOP
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import exit_code
 from replication_lab.model.drill.evidence import Evidence, Looked
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import Workload
 from replication_lab.model.experiment.relations import Place
 from replication_lab.model.experiment.run_request import RunRequest
@@ -337,7 +337,6 @@ class Run:
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
     def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
-        """Return the (engine, case) that each claim compares."""
         relations = [claim.relation for claim in self.experiment.claims]
         return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 

@@ -18,9 +18,8 @@ from replication_lab.model.core.event import Doubt
 from replication_lab.model.core.noise import ACCEPT, STOP, Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Looked
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from replication_lab.faults.disk_limits import DiskLimits
-from replication_lab.faults.injected import Injected, injected
+from replication_lab.faults.disks import DiskLimits
+from replication_lab.faults.fault import Injected, injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.catch_up import FLUSHING, write_back
-from replication_lab.workloads.catch_up_phases import raced_arrays
-from replication_lab.workloads.race import REPLICAS
+from replication_lab.workloads.race import REPLICAS, raced_arrays
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, End, Event, Opening
-from replication_lab.model.record.chain import Chain
+from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, Chain, End, Event, Opening
 from replication_lab.model.record.record import Record, encode, of_another_version
 from replication_lab.world import catalogue, signals
 from replication_lab.world.files import LineByLine, private_folder, reading, writing

@@ -207,10 +207,10 @@ class MachineArray(Array):
         """
         self._fio("--rw=write", "--bs=1M")
         try:
-            rates = [self._rates(direction, seconds) for direction in ("read", "write")]
+            reads, writes = (self._rates(direction, seconds) for direction in ("read", "write"))
         finally:
             self.server_node.run(*self.inside, "rm", "-f", MEASURED_FILE)
-        return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
+        return {name: Measured(f"{self.node}-{name}", reads[name], writes[name]) for name in self.disks}
 
     def measure_for_limits(self, times: int) -> dict[str, Measured]:
         return self.measure(times * MEASURED_SECONDS)

@@ -7,8 +7,7 @@ from functools import cache
 
 from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import Option, options_of
-from replication_lab.model.lab.server_log import named_in
+from replication_lab.model.lab.option_file import Option, named_in, options_of
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world.docker import images, servers

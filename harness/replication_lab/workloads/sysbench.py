@@ -1,12 +1,30 @@
-"""sysbench's OLTP read-write load, the published test: reads by key and by range, updates, a delete and an insert."""
+"""sysbench: its command line, and its OLTP read-write load, the published test: reads, updates, a delete, an insert.
+
+The command line has no password, because every user of the host can read it. The load container's environment has it:
+MYSQL_PWD.
+"""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import PlainOutcome
-from replication_lab.workloads import _sysbench
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import DATABASE, USER, Lab
+
+
+def command(script: str, nodes: Sequence[str], clients: int) -> list[str]:
+    """Return a command for the load container; a script's own options and its verb come after it."""
+    return [
+        "sysbench",
+        script,
+        "--db-driver=mysql",
+        f"--mysql-host={','.join(nodes)}",
+        f"--mysql-user={USER}",
+        f"--mysql-db={DATABASE}",
+        f"--threads={clients}",
+    ]
+
 
 SCRIPT = "oltp_read_write"
 COUNTED = {
@@ -61,7 +79,7 @@ class SysbenchOltp:
 
     def _command(self, clients: int) -> list[str]:
         return [
-            *_sysbench.command(SCRIPT, (self.node,), clients),
+            *command(SCRIPT, (self.node,), clients),
             "--tables=1",
             f"--table-size={self.rows}",
             "--rand-type=uniform",

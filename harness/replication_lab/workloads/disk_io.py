@@ -1,12 +1,14 @@
-"""fio: many jobs at once that read or write blocks of an array's file system, by direct I/O."""
+"""Loads on disks by direct I/O: fio's jobs that read or write blocks, and a file that dd writes in one go."""
 
 import math
+import re
 from dataclasses import dataclass
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import PlainOutcome
+from replication_lab.model.lab.storage import DATA
 from replication_lab.world import clock
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
@@ -47,8 +49,6 @@ class _Job(msgspec.Struct, frozen=True):
 
 
 class _Output(msgspec.Struct, frozen=True):
-    """The part of fio's JSON output that is used."""
-
     jobs: list[_Job]
 
 
@@ -139,3 +139,34 @@ def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
             "the same number: no other program uses the disks, and no cache answers",
             f"./lab disk check {node}",
         )
+
+
+FILE = f"{DATA}/.bulk"
+# Direct I/O waits for each block: writing a block has to take long compared with a round trip.
+BLOCK_MIB = 4
+WAYS = {"direct": "oflag=direct", "fsync": "conv=fsync"}
+COPIED = re.compile(r"^(\d+) bytes .* copied, ([\d.]+) s", re.M)
+
+
+@dataclass(frozen=True)
+class BulkWrite:
+    """A new file of this many MiB on a machine's data directory, in each way; it is removed afterwards."""
+
+    node: str
+    mib: int
+
+    def run(self, lab: Lab, _seed: int) -> PlainOutcome:
+        """Write the file in each way; return the MB (10^6 bytes) a second. LabError if dd did not write all of it."""
+        return PlainOutcome(0, {f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
+
+    def _rate(self, lab: Lab, flag: str) -> float:
+        dd = f"dd if=/dev/zero of={FILE} bs={BLOCK_MIB}M count={self.mib // BLOCK_MIB} {flag} 2>&1; rm -f {FILE}"
+        return rate(lab.node(self.node).run("guest", "sh", "-c", dd), self.mib << 20)
+
+
+def rate(said: str, size: int) -> float:
+    """Return the MB a second of a copy of `size` bytes; LabError if fewer bytes were copied."""
+    copied = COPIED.search(said)
+    if not copied or int(copied[1]) != size:
+        raise LabError(f"dd printed: {said.strip()}", f"{size} bytes copied", "./lab status")
+    return round(size / float(copied[2]) / 1e6, 3)
