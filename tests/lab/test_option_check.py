@@ -27,7 +27,7 @@ def image(docker, request):
 
 def test_the_lab_knows_the_groups_that_a_server_reads(image):
     """The program lists them itself; a group of its own version is among them."""
-    _, said = servers.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
+    _, said = images.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
     read = set(READ.search(said)[1].split())
     known = set(groups_of(option_check.program(image).version))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 import pytest
 from replication_lab.attach import checks, plan
-from replication_lab.attach.asked_link import AskedLink, parse_link
+from replication_lab.attach.checks import AskedLink, parse_link
 from replication_lab.cli import cli
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall

@@ -4,10 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.attach import survival
-from replication_lab.attach.survival import lost, places
+from replication_lab.attach.survival import Mount, lost, places
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import mounts
-from replication_lab.world.docker.mounts import Mount
 
 from tests.unit.attached_projects import project
 
@@ -83,7 +81,7 @@ BIND = {"Type": "bind", "Source": "/srv/data", "Destination": "/data"}
 )
 def test_a_mount_is_judged_by_what_survives_and_not_by_its_name(found, inherited, loses):
     """The innermost one counts; a named volume may be in memory."""
-    mount = mounts.holding(mounts.mounts_of(found, inherited, {"fast"}), "/data/mysql")
+    mount = survival.holding(survival.mounts_of(found, inherited, {"fast"}), "/data/mysql")
 
     assert mount is not None and loses in mount.loses and bool(loses) == bool(mount.loses)
 
@@ -109,8 +107,8 @@ def server(settings):
 
 @pytest.fixture
 def check(monkeypatch):
-    monkeypatch.setattr(mounts.images, "volumes", lambda _image: [])
-    monkeypatch.setattr(mounts, "_is_in_memory", lambda _name: False)
+    monkeypatch.setattr(survival.images, "volumes", lambda _image: [])
+    monkeypatch.setattr(survival.volumes, "is_in_memory", lambda _name: False)
     return lambda settings, *containers: survival.check(project(), "db", server(settings), list(containers))
 
 

@@ -4,8 +4,8 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.witnesses.disks import PLUGIN, DiskWitness
-from replication_lab.witnesses.variables import changed_by_others
+from replication_lab.witnesses.acts import PLUGIN, DiskWitness
+from replication_lab.witnesses.servers import changed_by_others
 from replication_lab.world import clock
 from replication_lab.world.mysql import own_settings
 from replication_lab.world.requests_made import SENDER

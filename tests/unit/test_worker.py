@@ -158,7 +158,7 @@ def test_clients_and_probes_need_no_package_that_is_not_there(tmp_path):
         f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests", "lazy_loader")
     )
     modules = ("workloads.ledger", "workloads._colliding", "world.mysql.client")
-    probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger", "world.packets.echo")
+    probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger")
     imports = "; ".join(f"import replication_lab.{module}" for module in (*modules, *probes))
     code = tmp_path / "code.zip"
     code.write_bytes(beside_nodes._code())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.attach import as_before, checks, compose_project, survival, writable
-from replication_lab.attach.asked_link import AskedLink
+from replication_lab.attach.checks import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.attach.recognised import Recognised, SourceAt, outside, recognised
 from replication_lab.attach.server_names import refuse_undirectable, server_at

@@ -6,7 +6,7 @@ import click
 
 from replication_lab.attach import attach as attaching
 from replication_lab.attach.as_before import NotAsBefore
-from replication_lab.attach.asked_link import parse_link
+from replication_lab.attach.checks import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.cli import command, console, output
 from replication_lab.cli.console import complain, out, print_json, tell

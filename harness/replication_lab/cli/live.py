@@ -92,10 +92,10 @@ def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **
     if form == PROMETHEUS:
         _serve_figures(PORT if port is None else port, json_, of_view)
         return
-    with _session(**of_view) as session, _screen(form) as screen:
+    with _session(**of_view) as session, _shown(form) as shown:
         for state in _states(session, seconds):
-            if screen:
-                screen.update(screen(session.hello(), state), refresh=True)
+            if shown:
+                shown.update(screen(session.hello(), state), refresh=True)
             else:
                 click.echo(msgspec.json.encode(state).decode() if json_ else line(state))
                 sys.stdout.flush()
@@ -112,7 +112,7 @@ def _refuse_of_another_format(form: str, seconds: float | None, port: int | None
             raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
 
 
-def _screen(form: str) -> AbstractContextManager[Live | None]:
+def _shown(form: str) -> AbstractContextManager[Live | None]:
     return Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
 
 

@@ -17,7 +17,7 @@ from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.experiment.published import Words
 from replication_lab.probes import galera as galera_probe
-from replication_lab.probes.bare_links import bare_links
+from replication_lab.probes.round_trip import bare_links
 from replication_lab.workloads.counters import Bank, Counters, HotRow
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world.docker.lab import Lab

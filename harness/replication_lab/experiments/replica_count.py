@@ -9,7 +9,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.probes.semisync import SemiSyncWatch, connection, wait_until_acknowledged
-from replication_lab.replication import following
+from replication_lab.replication import source_replica
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.source_cpu import InsertsWithCpu
 from replication_lab.world.clock import wait_until
@@ -49,7 +49,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     nodes = [lab.node(node.name).server() for node in lab.topology.replicas]
     connected, others = nodes[:count], nodes[count:]
     semisync = SemiSync(source)
-    with following.restored(lab):
+    with source_replica.restored(lab):
         semisync.set(False, acknowledgements=1)
         for each in others:
             Replica(each).stop()

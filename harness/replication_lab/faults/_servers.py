@@ -8,7 +8,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import Need
-from replication_lab.witnesses import held_states
+from replication_lab.witnesses import servers
 from replication_lab.world import clock
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
@@ -45,7 +45,7 @@ class OnServers(OnNodes):
 
     def _begin(self, node: str) -> None:
         self.begin(node)
-        held_states.hold(self.lab, node, self, partial(self.contrary, node))
+        servers.hold(self.lab, node, self, partial(self.contrary, node))
 
     def begin(self, node: str) -> None:
         """Bring one server into the state."""
@@ -81,7 +81,7 @@ class OnServers(OnNodes):
     def release(self) -> None:
         """Let the witness expect the state no longer."""
         for node in self.nodes:
-            held_states.release(self.lab, node, self)
+            servers.release(self.lab, node, self)
 
     def close(self) -> None:
         self.release()

@@ -13,7 +13,7 @@ from replication_lab.model.lab.option_file import Option, StartOptions, causes, 
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, clock, lab_state
+from replication_lab.world import at_once, clock, lab_files
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import own_settings
@@ -30,7 +30,8 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 
     Nothing is changed.
     """
-    if name in _names(_text_of(lab, node)):
+    text = _text_of(lab, node)
+    if text and name in {option.name for option in options_of(GivenFile("", text))}:
         return True
     try:
         # A server checks the variable first; then it refuses this value for any variable.
@@ -43,10 +44,6 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 def needs_restart(error: LabError) -> bool:
     """Return whether a server refused a value because the variable cannot be changed while it runs."""
     return mysql_errors.code_of(error.__cause__) in (mysql_errors.READ_ONLY_VARIABLE, mysql_errors.WRONG_ARGUMENTS)
-
-
-def _names(text: str) -> set[str]:
-    return {option.name for option in options_of(GivenFile("", text))} if text else set()
 
 
 def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
@@ -109,7 +106,7 @@ def options_in(lab: Lab, wanted: Mapping[str, StartOptions]) -> dict[str, list[O
 
 def current(lab: Lab) -> list[Proof]:
     """Return a proof for each option that a lab was started with; it fails if a server does not answer."""
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     found = []
     for node, options in state.options.items() if state else ():
         for option in options:

@@ -10,7 +10,7 @@ from testcontainers.compose import DockerCompose
 
 from replication_lab import runs
 from replication_lab.attach import attach, drills
-from replication_lab.attach.asked_link import parse_link
+from replication_lab.attach.checks import parse_link
 from replication_lab.attach.compose_project import split_files
 from replication_lab.attach.plan import AskedAttachment, plan, warnings
 from replication_lab.faults.condition import toxic_of

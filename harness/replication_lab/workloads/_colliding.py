@@ -9,7 +9,7 @@ from random import Random
 
 from replication_lab.model.isolation.transactions import Key, Op
 from replication_lab.world import at_once, clock
-from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.client import Conflict, transaction
 from replication_lab.world.mysql.server import Connection, Cursor, Server
 
 # What one client does in one transaction, given a cursor and a random generator of its own.

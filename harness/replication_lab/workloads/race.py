@@ -6,8 +6,7 @@ from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes import disk_activity
 from replication_lab.probes.disk_activity import DiskWork
-from replication_lab.probes.lag import Lag
-from replication_lab.probes.lag_readings import LagReadings
+from replication_lab.probes.lag import Lag, LagReadings
 from replication_lab.workloads.row_updates import Pace
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays

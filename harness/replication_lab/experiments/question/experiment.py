@@ -43,8 +43,8 @@ from replication_lab.model.question.setting import (
 )
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import lines_of
-from replication_lab.probes.bare_links import bare_links
-from replication_lab.replication.following import followed
+from replication_lab.probes.round_trip import bare_links
+from replication_lab.replication.source_replica import followed
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.timed_script import TimedScript, quoted, script_of

@@ -6,15 +6,44 @@ user's own keys and settings.
 
 import os
 import socket
+import subprocess
 import tempfile
+import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from urllib.parse import urlsplit
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker.carried import Carried
 
 SCHEME = "ssh://"
 DIAL = ("docker", "system", "dial-stdio")
+
+
+class Carried:
+    """Accepts connections of `listening` for this process's life; `command` returns what carries the next one.
+
+    A command runs in a session that Ctrl-C does not interrupt.
+    """
+
+    def __init__(self, listening: socket.socket, command: Callable[[], Sequence[str]]):
+        self._listening, self._command = listening, command
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        carriers: list[subprocess.Popen[bytes]] = []
+        while True:
+            connection, _ = self._listening.accept()
+            carriers = [each for each in carriers if each.poll() is None]
+            with connection:
+                carriers.append(
+                    subprocess.Popen(
+                        self._command(),
+                        stdin=connection.fileno(),
+                        stdout=connection.fileno(),
+                        stderr=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                )
 
 
 def command(host: str) -> list[str]:

@@ -35,7 +35,7 @@ def overlay(
     file: dict[str, Any] = {"services": {}, "configs": {}}
     for node in topology.nodes:
         server = servers.ready(texts[node.name])
-        configs = _configs(server.engine)
+        configs = _included(ENGINES / f"{server.engine}.yaml")
         given: dict[str, tuple[str, ...]] = {"settings": ("/etc/mysql/conf.d/lab.cnf", "/etc/my.cnf.d/lab.cnf")}
         if node.name in topology.sources:
             given["replicate"] = ("/docker-entrypoint-initdb.d/2-replicate.sql",)
@@ -51,18 +51,14 @@ def overlay(
         if node.name in exchanged:
             service["hostname"] = exchanged[node.name]
         if server.image:
-            service["cap_add"] = _parts()["server-of-others"]["cap_add"]
+            service["cap_add"] = _read(catalogue.COMPOSE / "_parts.yaml")["services"]["server-of-others"]["cap_add"]
         file["services"][node.name] = service
         file["configs"] |= {f"{name}-{node.name}": configs[name] for name in given}
     return HEAD.format(file=compose_file) + msgspec.yaml.encode(file).decode()
 
 
-def _configs(engine: str) -> dict[str, dict[str, str]]:
-    """Return the configs of an engine's Compose file and of what it includes, with the paths of files in full."""
-    return _included(ENGINES / f"{engine}.yaml")
-
-
 def _included(file: Path) -> dict[str, dict[str, str]]:
+    """Return the configs of a Compose file and of what it includes, with the paths of files in full."""
     read = _read(file)
     found: dict[str, dict[str, str]] = {}
     for other in read.get("include", []):
@@ -73,10 +69,6 @@ def _included(file: Path) -> dict[str, dict[str, str]]:
 
 def _with_full_path(config: dict[str, str], folder: Path) -> dict[str, str]:
     return {key: str((folder / value).resolve()) if key == "file" else value for key, value in config.items()}
-
-
-def _parts() -> dict[str, Any]:
-    return _read(catalogue.COMPOSE / "_parts.yaml")["services"]
 
 
 def _read(file: Path) -> dict[str, Any]:

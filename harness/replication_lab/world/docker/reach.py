@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, images, machine, site_images
-from replication_lab.world.docker.carried import Carried
+from replication_lab.world.docker.by_ssh import Carried
 from replication_lab.world.docker.conversation import Conversation
-from replication_lab.world.machine_files import BOOT, HERE, MachineFiles
+from replication_lab.world.host import BOOT, HERE, MachineFiles
 
 IMAGE = "toxiproxy"
 START_SECONDS = 20

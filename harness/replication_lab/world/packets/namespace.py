@@ -179,21 +179,6 @@ def refused_here(script: str) -> str:
     """
     docker_engine.ensure()
     images.ensure([IMAGE])
-    client = docker_engine.client()
-    try:
-        made = client.containers.create(
-            images.PREFIX + IMAGE,
-            entrypoint=["bash", "-c", script],
-            command=[],
-            network_mode="none",
-            healthcheck={"test": ["NONE"]},
-            **_POWERS,
-        )
-        try:
-            made.start()
-            status, said = made.wait()["StatusCode"], made.logs(stdout=False).decode(errors="replace")
-        finally:
-            made.remove(force=True)
-    except DockerException as error:
-        raise _unusable("of the trial", error) from error
+    alone = {"network_disabled": False, "network_mode": "none", "healthcheck": {"test": ["NONE"]}, **_POWERS}
+    status, said = images.said_by(images.PREFIX + IMAGE, script, "bash", stdout=False, **alone)
     return (said or "no message") if status else ""

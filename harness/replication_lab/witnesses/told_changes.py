@@ -1,16 +1,22 @@
-"""Did a replicated disk change its state only by what the lab did? DRBD tells each change as it happens."""
+"""Did the rules on packets, or a replicated disk, change only by what the lab did? A program tells each change."""
 
 import re
 from dataclasses import dataclass, field
 
-from replication_lab.witnesses.sampled import Following, Sampled
-from replication_lab.witnesses.told import TELLS, Changes, told_by
+from replication_lab.witnesses.sampled import TELLS, Changes, Following, Sampled, told_by
+from replication_lab.world.docker import images
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.labels import MANAGER_LABEL
+from replication_lab.world.requests_made import COMMAND as RUN
+from replication_lab.world.requests_made import OwnRequest
 
+KEPT_RULES = "no other program changed the rules on packets of the lab's networks"
+RULES_COMMAND = ["bash", "-c", TELLS, "tells", "xtables-monitor", "--event"]
+POWER = "NET_ADMIN"
 UNCHANGED = "no replicated disk changed its connection, a role or a disk's state, but by what the lab did"
 # A machine that boots has no resource yet, nor has it the program's kernel module.
-COMMAND = ["guest", "--connected", "bash", "-c", TELLS, "tells", "drbdsetup", "events2", "lab"]
+DISK_COMMAND = ["guest", "--connected", "bash", "-c", TELLS, "tells", "drbdsetup", "events2", "lab"]
 # "change device name:lab volume:0 minor:0 disk:UpToDate"
 LINE = re.compile(r"^(exists|create|change|destroy) ([a-z-]+) (.*)$")
 STATES = ("role", "connection", "disk", "peer-disk", "replication")
@@ -22,6 +28,41 @@ COMMANDED = {
     *("VerifyS", "VerifyT", "StartingSyncS", "StartingSyncT"),
 }
 ROLE = ("resource", "role")
+
+
+def packet_rules(lab: Lab) -> Sampled[Conversation]:
+    """Return the witness of all networks of a lab in which a container of the lab may change rules.
+
+    Those are a cluster's nodes, virtual machines, and links that lose packets. A node's own container may not change
+    rules, and a container that others start in its network is seen by its start.
+    """
+    able = [
+        service
+        for service, each in lab.containers.items()
+        if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
+        and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
+        # A failover manager may change its own host.
+        and not each.labels.get(MANAGER_LABEL)
+    ]
+    readings = {each: Changes(_Rules(each), _may_change, str(lab.containers[each].id)) for each in able}
+    return told_by(KEPT_RULES, lab, readings, lambda _: RULES_COMMAND)
+
+
+def _may_change(made: OwnRequest) -> bool:
+    """Return whether a request runs a script in a network."""
+    return made.kind == RUN and "bash -c " in made.what
+
+
+class _Rules:
+    """The rules of one network."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Return each change but the number of its generation, which follows it."""
+        told = [line.strip().removeprefix("EVENT: ") for line in lines if line.strip().startswith("EVENT: ")]
+        return [f"{self._service}: {each}" for each in told]
 
 
 def replicated_disks(lab: Lab) -> Sampled[Conversation]:
@@ -36,7 +77,7 @@ def replicated_disks(lab: Lab) -> Sampled[Conversation]:
         )
         for node in nodes
     }
-    return told_by(UNCHANGED, lab, readings, lambda _: COMMAND)
+    return told_by(UNCHANGED, lab, readings, lambda _: DISK_COMMAND)
 
 
 @dataclass
