@@ -102,7 +102,7 @@ def test_the_end_of_an_interval_is_on_the_right_side_of_the_bound():
 
 def test_each_tone_has_a_marker_of_its_own():
     """Colour is not the only key: shape and filling differ."""
-    drawn = {tone: re.sub(r'class="[^"]*"', "", svg.marker(shape, 5, 5)) for tone, shape in forest.MARKERS.items()}
+    drawn = {tone: str(svg.elements().marker(shape, 5, 5)) for tone, shape in forest.MARKERS.items()}
 
     assert len(set(drawn.values())) == len(drawn) == len(forest.SYMBOLS)
 

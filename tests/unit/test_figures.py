@@ -20,7 +20,7 @@ WHOLE = {
     "experiments/_far.py": {"milliseconds", "self.ms"},
     "faults/replica_threads.py": {"delay", "found", "had", "self._delay"},
     "faults/link_proof.py": {"toxic.rate_kbps", "asked", "asked_for"},
-    "faults/cpu_and_memory.py": {"had", "self._quota_us", "quota"},
+    "faults/cpu_and_memory.py": {"had", "us", "quota"},
     "lab/disks.py": {"limits.flush_us"},
     "lab/up.py": {"again"},
     "model/core/observation.py": {"len(self.contrary) - TOLD"},

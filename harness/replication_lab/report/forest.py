@@ -17,7 +17,6 @@ from replication_lab.report.rows import EffectRow
 from replication_lab.report.svg import Scale
 
 WIDTH, HEIGHT, MARGIN = 260, 24, 12
-MIDDLE = HEIGHT / 2
 # What lies further away from the bound than this factor is drawn as an arrow at the edge.
 FURTHEST = 1000.0
 # A scale that shows less than this to each side would make a difference of a per mille look large.
@@ -85,9 +84,7 @@ def _distance(bar: Bar) -> float:
 def axis(on: Scale, told: str) -> str:
     """Return the labels above the rows."""
     ticks = [tick for tick in next(ticks for far, ticks in TICKS if on.high > far) if on.holds(tick)]
-    marks = [svg.tick_label(_multiple(tick), on.at(tick), 14, WIDTH) for tick in ticks]
-    lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
-    return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
+    return str(svg.elements().axis(on, ticks, _multiple, told, WIDTH, HEIGHT))
 
 
 def _multiple(value: float) -> str:
@@ -99,29 +96,7 @@ def _multiple(value: float) -> str:
 
 def row(bar: Bar, on: Scale) -> str:
     """Return the picture of a row: where the claim holds, the reference, the interval, the value."""
-    holds = svg.rect(
-        on.at(bar.least), 1, on.at(min(bar.most, on.high)) - on.at(bar.least), HEIGHT - 2, class_="holds", rx=2.0
-    )
-    edges = [
-        svg.line(on.at(edge), 1, on.at(edge), HEIGHT - 1, class_="bound")
-        for edge in (bar.least, bar.most)
-        if on.holds(edge)
-    ]
-    whisker = svg.line(on.at(bar.low), MIDDLE, on.at(bar.high), MIDDLE, class_=f"whisker {bar.tone}")
-    ends = [
-        svg.line(on.at(end), MIDDLE - 4, on.at(end), MIDDLE + 4, class_=f"whisker {bar.tone}")
-        for end in (bar.low, bar.high)
-        if on.holds(end)
-    ]
-    return svg.picture(WIDTH, HEIGHT, bar.told, holds, *edges, whisker, *ends, _value(bar, on), class_="bar")
-
-
-def _value(bar: Bar, on: Scale) -> str:
-    if on.holds(bar.value):
-        return svg.marker(MARKERS[bar.tone], on.at(bar.value), MIDDLE, 4.5, class_=f"mark {bar.tone}")
-    x, way = on.at(bar.value), 1 if bar.value > on.high else -1
-    points = f"{x + way * 8:g},{MIDDLE:g} {x - way:g},{MIDDLE - 6:g} {x - way:g},{MIDDLE + 6:g}"
-    return svg.tag("polygon", points=points, class_=f"mark {bar.tone}")
+    return str(svg.elements().forest_row(bar, MARKERS[bar.tone], on, WIDTH, HEIGHT))
 
 
 TONES = {"HOLDS": "good", "KNOWN": "note", "CHANGED": "bad", "UNKNOWN": "doubt"}

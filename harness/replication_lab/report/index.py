@@ -1,6 +1,5 @@
 """runs/index.html: all runs that were reported, the latest first, and the trend of each claim."""
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -108,17 +107,11 @@ class Trend:
         places = [(across.at(number), up.at(value)) for number, value in enumerate(values)]
         path = "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
         marks = [
-            svg.tag(
-                "g",
-                svg.tag("title", html.escape(f"{name}: {value:.4g}, {judged.verdict}")),
-                svg.marker(forest.MARKERS[_tone(judged)], x, y, 3, class_=f"mark {_tone(judged)}"),
-            )
+            (f"{name}: {value:.4g}, {judged.verdict}", forest.MARKERS[_tone(judged)], _tone(judged), x, y)
             for (name, value, judged), (x, y) in zip(self.points, places, strict=True)
         ]
         told = f"{len(values)} runs, from {values[0]:.4g} to {values[-1]:.4g}"
-        return svg.picture(
-            strips.WIDTH, strips.HEIGHT, told, svg.tag("path", d=path, class_="spark"), *marks, class_="bar"
-        )
+        return str(svg.elements().trend(path, marks, told, strips.WIDTH, strips.HEIGHT))
 
 
 def decode(summary: bytes) -> Reported | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from replication_lab.faults.disks import DiskLimits
 from replication_lab.faults.fault import Injected, injected
@@ -164,3 +165,14 @@ def predict(_case: Case, figures: Mapping[str, float]) -> dict[str, float]:
 
 
 _TIMES = {"single": 1, "raid1": 1, "raid0": 2}
+
+
+# What the experiments that race replicas have in common.
+RACE: dict[str, Any] = {
+    "topology": "raid",
+    "compared": tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
+    "engines": ("mariadb", "mysql-8.0"),
+    "prepare": prepare,
+    "arrange": behind,
+    "predict": predict,
+}
