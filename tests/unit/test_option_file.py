@@ -81,6 +81,20 @@ def test_a_file_without_an_option_for_a_server_is_refused(text, refused):
     assert "mariadb-11.8" in error.expected
 
 
+@pytest.mark.parametrize("charset", ["latin-1", "gbk", "utf-8-sig"])
+def test_a_comment_may_be_in_any_character_set(tmp_path, charset, refused):
+    """A server does not read it; other bytes are told with their line. U+2028 is part of a line for it, too."""
+    file = tmp_path / "my.cnf"
+    file.write_bytes("[mysqld]\n# 十二 Zw\xf6lf\nback_log = 70 # gr\xf6\xdfer\n".encode(charset, "replace"))
+    assert [option.place for option in options_of(given_texts.read(file))] == ["my.cnf line 3"]
+    assert [option.name for option in options_of(of("[mysqld]\n# a\u2028sync_binlog = 1\nback_log = 70"))] == [
+        "back_log"
+    ]
+
+    file.write_bytes(b"[mysqld]\nback_log = 70\ninit_connect = 'SET @a = \xf6'\n")
+    assert "my.cnf line 3: " in refused(options_of, given_texts.read(file)).found
+
+
 def test_the_groups_of_the_families_differ():
     """MariaDB has more."""
     assert set(groups_of(MYSQL_5_5)) == {"mysql_cluster", "mysqld", "server", "mysqld-5.5"}

@@ -14,7 +14,12 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
-from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
+from replication_lab.model.question.dump import (
+    lines_of,
+    refuse_for_one_copy,
+    refuse_other_databases,
+    refuse_replication,
+)
 from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
 from replication_lab.model.question.rate import per_second, planned
 from replication_lab.model.question.setting import (
@@ -344,6 +349,7 @@ def _refuse_bad_tables(file: GivenFile) -> None:
     _refuse_too_large(file)
     lines_of(file)
     refuse_for_one_copy(file)
+    refuse_replication(file)
     refuse_other_databases(file)
 
 
