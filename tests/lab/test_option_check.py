@@ -112,6 +112,34 @@ def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
     assert "source has back_log=80 (both.cnf line 9)" in proved
 
 
+@pytest.mark.long
+def test_pairs_of_engines_and_files_are_measured_each_on_its_own_server(command, tmp_path):
+    """As the recipes show it: the old version with its file, and the new one with its own; no file on the other."""
+    for name, value in (("old.cnf", 71), ("new.cnf", 72)):
+        (tmp_path / name).write_text(f"[mysqld]\nback_log = {value}\n")
+    files = {"mysql-5.7": "old.cnf", "mysql-8.0": "new.cnf"}
+    pairs = [f"engine={engine},cnf={tmp_path / file}" for engine, file in files.items()]
+    few = ("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
+    answer = command("ask", "async", *(word for pair in pairs for word in ("--case", pair)), *few)
+    assert answer.stdout, answer.stderr
+    assert json.loads(answer.stdout)["doubts"] == [], answer.stderr
+    folder = catalogue.ROOT / answer.stderr.rpartition("record and report: ")[2].split()[0]
+    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    seen = {
+        (line["engine"], proof["what"], proof["ok"])
+        for line in lines
+        if line["event"] == "measurement"
+        for proof in line["proofs"]
+        if "back_log" in proof["what"]
+    }
+
+    assert seen == {
+        (engine, f"{node} has back_log={value} ({file} line 2)", True)
+        for engine, value, file in (("mysql-5.7", 71, "old.cnf"), ("mysql-8.0", 72, "new.cnf"))
+        for node in ("source", "replica")
+    }
+
+
 def test_a_program_that_cannot_be_asked_is_an_error(docker):
     """Such as one of an image without a server: `lab up` has refused it before."""
     images.ensure(["toxiproxy"])
