@@ -1,6 +1,6 @@
 """Do containers that the real Testcontainers starts get links that are proved, and are unproved links told?
 
-The image of Ryuk is not built here, so the library runs without it.
+The library runs without Ryuk; test_testcontainers_ryuk.py has it.
 """
 
 import os
