@@ -85,19 +85,6 @@ def test_one_statement_keeps_its_form_and_several_are_an_array_of_results(lab):
     assert lab.said == ["INSERT INTO t VALUES (1)", "DROP TABLE a", "SELECT 1"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "is_table"),
-    [({"id": 1, "name": "a"}, True), ({f"Column_{number}": "a b" for number in range(50)}, False)],
-)
-def test_rows_that_do_not_fit_are_printed_upright(lab, monkeypatch, columns, is_table):
-    """Such as a replica's status: nothing is cut off, whatever the width."""
-    monkeypatch.setattr(script, "rows_of", lambda *_: [columns])
-    said = typed("sql", "source", "-e", "SELECT 1").stdout
-
-    assert "…" not in said and all(name in said and str(value) in said for name, value in columns.items())
-    assert ("row 1" not in said) is is_table
-
-
 def test_the_first_statement_that_fails_ends_the_command(lab):
     """The message has its number, and how many were run."""
     failed = typed("sql", "source", "-e", f"DROP TABLE a; DROP TABLE {MISSING}; DROP TABLE b").exception

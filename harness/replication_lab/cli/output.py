@@ -21,9 +21,6 @@ from replication_lab.probes.bottleneck import Diagnosis, NodeSample
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 
-# Wider than any terminal.
-WIDEST = 1_000_000
-
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
 
@@ -241,24 +238,23 @@ def _tested(engine: EngineView) -> str:
 
 
 def rows(out: Console, found: list[dict[str, Any]], upright: bool = False) -> None:
-    """Print rows as a table; `upright`, or where a table would be cut off, a line for each column."""
+    """Print rows as a table, or `upright`: a line for each column."""
     if not found:
         out.print("no rows")
+        return
+    if upright:
+        width = max(map(len, found[0]))
+        for number, row in enumerate(found, 1):
+            out.print(f"row {number}", markup=False)
+            for name, value in row.items():
+                out.print(f"  {name:>{width}}: {value}", markup=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False)
     for heading in found[0]:
         table.add_column(plain(str(heading)))
     for row in found:
         table.add_row(*(plain(str(value)) for value in row.values()))
-    # A column wraps between words, and cuts off a word for which there is no room.
-    if not upright and out.measure(table, options=out.options.update(max_width=WIDEST)).minimum <= out.width:
-        out.print(table)
-        return
-    width = max(map(len, found[0]))
-    for number, row in enumerate(found, 1):
-        out.print(f"row {number}", markup=False)
-        for name, value in row.items():
-            out.print(f"  {name:>{width}}: {value}", markup=False, soft_wrap=True)
+    out.print(table)
 
 
 def findings(out: Console, found: Sequence[Any]) -> None:
