@@ -3,10 +3,11 @@
 import json
 import re
 
+import msgspec
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import groups_of
+from replication_lab.model.lab.option_file import groups_of, options_of
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import images, option_check, servers
 
@@ -35,6 +36,32 @@ def test_the_lab_knows_the_groups_that_a_server_reads(image):
     assert {group for group in known if re.search(r"\d\.\d", group) and not group.startswith("mariadbd")} <= read
 
 
+def test_the_lab_reads_odd_files_as_the_server_does(image):
+    """Compared with what its program prints: the arguments that it takes from the file."""
+    version = option_check.program(image).version
+    texts = msgspec.yaml.decode((FILES / "odd.yaml").read_bytes())
+    given = {f"ODD_{number}": text for number, text in enumerate(texts.values())}
+    asked = "".join(
+        f'printf %s "${name}" >/tmp/odd.cnf; echo "@@"; $server --defaults-file=/tmp/odd.cnf --print-defaults;'
+        for name in given
+    )
+    _, said = servers.said_by(image, f"{option_check.PROGRAM}; {asked}", **given)
+    found = {name: _arguments(part) for name, part in zip(texts, said.split("@@")[1:], strict=True)}
+
+    assert found == {name: _read(text, version) for name, text in texts.items()}
+
+
+def _arguments(said):
+    """Return what a server takes from a file by the names of its variables; the last of several counts."""
+    parts = re.split(r"\s+--", said.partition("following arguments:")[2])
+    pairs = (part.strip("\n").partition("=") for part in parts if part.strip())
+    return {name.replace("-", "_").lower(): value for name, _, value in pairs}
+
+
+def _read(text, version):
+    return {option.name: option.value for option in options_of(GivenFile("odd.cnf", text), version)}
+
+
 @pytest.mark.parametrize("name", ["both.cnf", "debian/my.cnf", "relative/my.cnf", "repeated.cnf", "buffer-pool.cnf"])
 def test_a_program_takes_what_its_server_takes(image, name):
     """Whatever the way in which it is written."""
@@ -57,6 +84,17 @@ def test_an_option_that_is_no_variable_is_named_by_its_line(image):
 
     assert [*found] == ["a.cnf line 2", "a.cnf line 3"]
     assert all("not a variable" in why for why in found.values())
+
+
+def test_the_beginning_of_a_name_is_told_with_the_whole_name(image):
+    """As older files have it: some servers take it, and others do not know it."""
+    (why,) = option_check.complaints(image, GivenFile("a.cnf", "[mysqld]\nkey_buffer = 16M\n")).values()
+    _, said = servers.said_by(
+        image, f"{option_check.PROGRAM}; $server --no-defaults --user=mysql --key_buffer=16M --verbose --help 2>&1"
+    )
+    taken = re.search(r"^key-buffer-size +16777216", said, re.MULTILINE)
+
+    assert "key_buffer_size" in why and ("it is the beginning of" in why) is bool(taken), said[-500:]
 
 
 def test_a_quoted_value_reaches_the_program_as_it_is(image):

@@ -72,6 +72,12 @@ def test_each_server_reads_the_groups_of_its_version(version, found):
     assert values("both.cnf", version) == found
 
 
+def test_capitals_in_a_group_do_not_count_and_a_blank_before_it_does():
+    """So every server reads it, by what it prints."""
+    found = options_of(of("[MySQLd]\nback_log = 1\n[ mysqld ]\nsync_binlog = 5\n[mysqld ]\ntmpdir = /tmp\n"), MARIADB)
+    assert [option.name for option in found] == ["back_log", "tmpdir"]
+
+
 @pytest.mark.parametrize("text", ["[mysqld-5.7]\nback_log=1\n", "[mariadb-10.11]\nback_log=1\n", "[client]\nport=1\n"])
 def test_a_file_without_an_option_for_a_server_is_refused(text, refused):
     """The sabotage: the server would run without any of it. The message names the groups of both."""

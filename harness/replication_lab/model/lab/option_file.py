@@ -122,7 +122,8 @@ def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_L
     for number, raw in enumerate(text.split("\n"), 1):
         place, line = f"{name} line {number}", raw.strip()
         if line.startswith("[") and "]" in line:
-            group = line[1:].partition("]")[0].strip()
+            # A blank before the name is part of it for a server, and capitals are not.
+            group = line[1:].partition("]")[0].rstrip().lower()
         included = _included(file, name, line) if depth < DEEPEST else []
         for part in included:
             yield from _lines(file, part.name, part.text, depth + 1)
