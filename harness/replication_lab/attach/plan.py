@@ -63,6 +63,7 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     name = compose_call.document(asked.options)["name"]
     containers = compose_call.containers(name)
     _refuse_labs(name)
+    checks.check_not_attached(name, containers)
     call = _call(asked, name, containers)
     found = compose_project.read(call, containers)
     checks.check_project(found)
