@@ -7,13 +7,13 @@ connected for RYUK_RECONNECTION_TIMEOUT, the containers, networks and volumes wi
 import asyncio
 import json
 import os
-import re
 import socket
 from http.client import HTTPConnection
+from typing import Any
 from urllib.parse import quote
 
 FIRST_SECONDS = 60
-RECONNECTION_SECONDS = float(re.match(r"[\d.]+", os.environ.get("RYUK_RECONNECTION_TIMEOUT", "10s"))[0])
+RECONNECTION_SECONDS = float(os.environ.get("RYUK_RECONNECTION_TIMEOUT", "10s").removesuffix("s"))
 
 
 class Engine(HTTPConnection):
@@ -24,7 +24,7 @@ class Engine(HTTPConnection):
         self.sock.connect("/var/run/docker.sock")
 
 
-def asked(method: str, path: str) -> object:
+def asked(method: str, path: str) -> Any:
     """Return the engine's answer; None if it has no content."""
     engine = Engine("engine")
     engine.request(method, path)
@@ -43,7 +43,7 @@ def remove_all(label: str) -> None:
 
 
 async def main() -> None:
-    labels, clients, changed = set(), set(), asyncio.Event()
+    labels, clients, changed = set[str](), set[asyncio.StreamWriter](), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         clients.add(writer)
