@@ -128,10 +128,10 @@ def test_what_only_mentions_a_server_is_none(processes, program):
 def test_a_project_that_does_not_run_or_is_attached_is_refused():
     """All links are given at once."""
     stopped = project(running={"db": [], "app": [], "worker": []})
-    attached = project(running={"lab-toxiproxy-app-db": [APPLICATION]})
 
     assert refusal(checks.check_project, stopped) == "shop does not run"
-    assert refusal(checks.check_project, attached) == "shop is attached already"
+    assert refusal(checks.check_not_attached, "shop", ["app", "lab-toxiproxy-app-db"]) == "shop is attached already"
+    checks.check_not_attached("shop", ["app", "db"])
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def test_a_server_with_all_on_its_volume_survives():
         ({"innodb_undo_directory": "../mysql-undo"}, ["innodb_undo_directory"]),
         ({"innodb_data_home_dir": "/shared/innodb"}, ["innodb_data_home_dir", "innodb_data_file_path"]),
         ({"innodb_data_file_path": "ibdata1:1G;/fast/ibdata2:1G:autoextend"}, None),
+        ({"keyring_file_data": "/var/lib/mysql-keyring/keyring"}, ["keyring_file_data"]),
         ({"datadir": "/var/lib/mysql2/"}, ["datadir", "innodb_data_file_path", "relay_log"]),
     ],
 )
@@ -136,6 +137,18 @@ def test_each_container_of_a_server_is_looked_at(check, refused):
     check(USUAL, container(kept))
 
     assert "would lose" in refused(check, USUAL, container(kept), container(attrs())).found
+
+
+def test_the_keyring_of_a_component_is_asked_for(check, refused, monkeypatch):
+    """MySQL's image has a folder for it that is no volume. A server that does not know the question has none."""
+    on_volume = container(attrs(volume("v", "/var/lib/mysql"), binds=["v:/x"]))
+    asked = server(USUAL)
+    monkeypatch.setattr(
+        asked, "rows", lambda sql: [{"path": "/var/lib/mysql-keyring/keys"}] if "keyring" in sql else []
+    )
+    error = refused(survival.check, project(), "db", asked, [on_volume])
+
+    assert "the keyring in /var/lib/mysql-keyring/keys: /var/lib/mysql-keyring/keys, which is on no" in error.found
 
 
 def test_a_server_that_does_not_tell_where_its_data_are_is_refused(check, refused):

@@ -96,6 +96,12 @@ def is_healthy(container: Container) -> bool:
     return container.status == "running" and health == "healthy"
 
 
+def ended(container: Container) -> str:
+    """Return that a container has ended, with the end of its log."""
+    log = container.logs(tail=LOG_LINES).decode(errors="replace").strip().replace("\n", "\n  ")
+    return f"{container.name} has ended. Its log:\n  {log}"
+
+
 def troubles(before: Replicating, server: Server) -> Iterator[Trouble]:
     """Yield what is not as before at a server that answers."""
     dialect = server.dialect
@@ -177,8 +183,7 @@ def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over:
 
 def _of_container(before: Replicating, container: Container) -> Trouble | None:
     if container.status == "exited":
-        log = container.logs(tail=LOG_LINES).decode(errors="replace").strip().replace("\n", "\n  ")
-        return Trouble(f"{container.name} has ended. Its log:\n  {log}", ended=True)
+        return Trouble(ended(container), ended=True)
     if before.healthy and not is_healthy(container):
         return Trouble(f"{container.name} is not healthy")
     return None

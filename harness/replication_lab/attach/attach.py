@@ -65,12 +65,7 @@ def _wait_until_healthy(lab: AttachedLab) -> None:
         found = [container for service in services for container in lab.all_containers.of(service)]
         for container in found:
             if container.status == "exited":
-                log = container.logs(tail=12).decode(errors="replace").strip().replace("\n", "\n  ")
-                raise LabError(
-                    f"{container.name} ended after it was recreated. Its log:\n  {log}",
-                    "a running container",
-                    f"docker logs {container.name}",
-                )
+                raise LabError(as_before.ended(container), "a running container", f"docker logs {container.name}")
         return all(map(as_before.is_healthy, found))
 
     clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.1)

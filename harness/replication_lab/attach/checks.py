@@ -1,7 +1,7 @@
 """What `lab attach` refuses before anything changes: each with the service, the reason, and what to do instead."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replication_lab.attach.compose_project import ComposeProject
@@ -47,16 +47,20 @@ def check_asked(asked: Sequence[AskedLink]) -> None:
             raise LabError(f"--link {':'.join(each)} is given twice", "each link once", "./lab attach --help")
 
 
+def check_not_attached(name: str, services: Iterable[str]) -> None:
+    """Refuse a project with the lab's own services: its containers were started from the lab's file, too."""
+    if any(service.startswith(DOOR) for service in services):
+        raise LabError(
+            f"{name} is attached already",
+            "a project that is not attached, because all of its links are given at once",
+            f"./lab detach --lab {name}",
+        )
+
+
 def check_project(project: ComposeProject) -> None:
-    """Refuse a project that does not run, or is attached already."""
+    """Refuse a project that does not run."""
     if not any(project.running.values()):
         raise LabError(f"{project.name} does not run", "a running project", _up(project, ""))
-    if any(name.startswith(DOOR) for name in project.running):
-        raise LabError(
-            f"{project.name} is attached already",
-            "a project that is not attached, because all of its links are given at once",
-            f"./lab detach --lab {project.name}",
-        )
 
 
 def check_link(project: ComposeProject, link: AskedLink) -> None:

@@ -201,13 +201,8 @@ class ComposeProject:
 
 
 def _has_word(text: str, word: str) -> bool:
-    at = text.find(word)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 1]
-        if not before.isalnum() and not after.isalnum() and not (after == "." and is_address(word)):
-            return True
-        at = text.find(word, at + 1)
-    return False
+    goes_on = r"[^\W_]|\." if is_address(word) else r"[^\W_]"
+    return re.search(rf"(?<![^\W_]){re.escape(word)}(?!{goes_on})", text) is not None
 
 
 def is_address(word: str) -> bool:

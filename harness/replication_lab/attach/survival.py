@@ -23,12 +23,19 @@ PLACES = (
     *("innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir"),
     *("log_bin_basename", "log_bin_index", "relay_log", "relay_log_basename", "relay_log_index"),
     *("relay_log_info_file", "aria_log_dir_path", "wsrep_data_home_dir", "rocksdb_datadir", "rocksdb_wal_dir"),
+    # Without its keys an encrypted table cannot be read.
+    *("keyring_file_data", "keyring_encrypted_file_data"),
 )
 # Where tables lie that were created with DATA DIRECTORY, by version.
 TABLES = (
     "SELECT FILE_NAME AS path FROM information_schema.FILES WHERE FILE_NAME LIKE '/%'",
     "SELECT PATH AS path FROM information_schema.INNODB_SYS_DATAFILES WHERE PATH LIKE '/%'",
     "SELECT FILENAME AS path FROM information_schema.INNODB_SYS_TABLESPACES WHERE FILENAME LIKE '/%'",
+)
+# Where a component of MySQL keeps the keys; one without a file has no such row.
+KEYRING = (
+    "SELECT STATUS_VALUE AS path FROM performance_schema.keyring_component_status"
+    " WHERE STATUS_KEY = 'Data_file' AND STATUS_VALUE LIKE '/%'"
 )
 
 
@@ -102,7 +109,8 @@ def lost(found: Mapping[str, str], kept: Iterable[Mount]) -> dict[str, str]:
 
 def check(project: ComposeProject, service: str, server: Server, containers: Sequence[Container]) -> None:
     """Refuse to recreate a server that would not find its data or logs again."""
-    found = places(server.settings(*PLACES, SYSTEM_FILES)) | _tables(server)
+    found = places(server.settings(*PLACES, SYSTEM_FILES))
+    found |= _asked(server, "a table", TABLES) | _asked(server, "the keyring", [KEYRING])
     if DATADIR not in found:
         raise LabError(
             f"{service} does not say where its data are (datadir), and a link from it would recreate its container",
@@ -131,11 +139,11 @@ def _mounts(container: Container, declared: Mapping[str, Any]) -> list[Mount]:
     return mounts_of(attrs, inherited, set(filter(volumes.is_in_memory, names)))
 
 
-def _tables(server: Server) -> dict[str, str]:
-    """Return the path of each table that lies apart from the data directory."""
-    for statement in TABLES:
+def _asked(server: Server, what: str, statements: Iterable[str]) -> dict[str, str]:
+    """Return the paths that the first of these statements gives which the server knows."""
+    for statement in statements:
         with suppress(LabError):
-            return {f"a table in {row['path']}": str(row["path"]) for row in server.rows(statement)}
+            return {f"{what} in {row['path']}": str(row["path"]) for row in server.rows(statement)}
     return {}
 
 

@@ -21,6 +21,8 @@ QUOTED = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
 CLOSED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "s": " ", "\\": "\\", '"': '"', "'": "'"}
 ESCAPED = re.compile(r"\\(.)")
+# What stands for bytes that are no UTF-8.
+NOT_UTF_8 = "\ufffd"
 # A server ignores an option with this prefix if it does not know it.
 LOOSE = "loose_"
 # The prefixes by which an option is switched off and on; "0" as its value means the opposite.
@@ -116,10 +118,12 @@ def _in_place_of(before: Option, option: Option) -> Option:
 def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_Line]:
     """Yield the lines of a file, and in place of !include those of the included files."""
     group = ""
-    for number, raw in enumerate(text.splitlines(), 1):
+    # Not splitlines: other characters that separate lines are part of a line for a server.
+    for number, raw in enumerate(text.split("\n"), 1):
         place, line = f"{name} line {number}", raw.strip()
         if line.startswith("[") and "]" in line:
-            group = line[1:].partition("]")[0].strip()
+            # A blank before the name is part of it for a server, and capitals are not.
+            group = line[1:].partition("]")[0].rstrip().lower()
         included = _included(file, name, line) if depth < DEEPEST else []
         for part in included:
             yield from _lines(file, part.name, part.text, depth + 1)
@@ -170,6 +174,8 @@ def _option(line: _Line) -> Option | None:
         raise LabError(f"{line.place}: {text!r} is in no group", "a line [mysqld] before it", "write [mysqld] above it")
     if commented := COMMENT.fullmatch(text):
         text = commented[1].strip()
+    if NOT_UTF_8 in text:
+        raise LabError(f"{line.place}: {text!r} is not UTF-8", "UTF-8, except in comments", "iconv -f latin1 -t UTF-8")
     found = OPTION.fullmatch(text)
     if not found:
         raise LabError(

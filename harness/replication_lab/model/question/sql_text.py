@@ -158,6 +158,13 @@ SANDBOX = re.compile(r"/\*M?!999999\\- enable the sandbox mode \*/ ?")
 ON_ONE_COPY = re.compile(
     r"^[ \t]*(?:/\*!\d*\s*)?SET\b[^;'\"]*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=", re.IGNORECASE | re.MULTILINE
 )
+# What would change how the lab's nodes replicate, such as mysqldump writes it with --master-data or --dump-slave.
+REPLICATES = re.compile(
+    r"^[ \t]*(?:/\*!\d*\s*)?(?:CHANGE\s+(?:MASTER|REPLICATION\s+SOURCE)\b.*\bTO\b"
+    r"|(?:RESET\s+MASTER|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION))\b[^)\n]*;"
+    r"|SET\s+GLOBAL\s+gtid_slave_pos\s*=).*",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Tables that the load cannot reach.
 ELSEWHERE = re.compile(
     r"^[ \t]*(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*;)`?[\w$-]+`?\s*;).*",
@@ -200,6 +207,17 @@ def refuse_for_one_copy(file: GivenFile) -> None:
         "the other copies would lack the rows",
         "a file that leaves sql_log_bin and gtid_purged as they are",
         "mysqldump --set-gtid-purged=OFF …",
+    )
+
+
+def refuse_replication(file: GivenFile) -> None:
+    """Raise LabError with all lines of a file that would change how the lab's nodes replicate."""
+    _refuse(
+        file,
+        (f"{place}: `{found[0].strip()[:60]}`" for place, found in _found(file, REPLICATES)),
+        "it would change how the lab's nodes replicate",
+        "a file without such commands; they may be in comments, or typed (lab sql -e)",
+        "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
     )
 
 

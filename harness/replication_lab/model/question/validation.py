@@ -31,7 +31,12 @@ from replication_lab.model.question.setting import (
     setting,
 )
 from replication_lab.model.question.sql_load import transactions
-from replication_lab.model.question.sql_text import lines_of, refuse_for_one_copy, refuse_other_databases
+from replication_lab.model.question.sql_text import (
+    lines_of,
+    refuse_for_one_copy,
+    refuse_other_databases,
+    refuse_replication,
+)
 
 if TYPE_CHECKING:  # a question is validated when it is made
     from replication_lab.model.question.question import Question
@@ -341,6 +346,7 @@ def _refuse_bad_tables(file: GivenFile) -> None:
     _refuse_too_large(file)
     lines_of(file)
     refuse_for_one_copy(file)
+    refuse_replication(file)
     refuse_other_databases(file)
 
 

@@ -58,7 +58,10 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
     found: dict[Option, str] = {}
     left = [option for option in options_of(file, asked.version) if not option.name.startswith(OF_PLUGINS)]
     for option in left if asked.options else []:
-        if option.name not in asked.options:
+        begun = [name for name in asked.options if name.startswith(option.name)]
+        if option.name not in asked.options and len(begun) == 1 and _takes_prefixes(asked.version):
+            found[option] = f"it is the beginning of {begun[0]}, whose whole name the lab needs to read it back"
+        elif option.name not in asked.options:
             why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
             found[option] = f"{asked.version} has no such option{why}"
         elif not is_variable(option.name, asked.version):
@@ -74,6 +77,10 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
             break
         found |= named
     return found
+
+
+def _takes_prefixes(version: Version) -> bool:
+    return version.family == "mariadb" or version.numbers < (5, 6)
 
 
 def _about_values(said: str) -> list[str]:
