@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from testcontainers.compose import ComposeContainer, DockerCompose
@@ -35,20 +36,7 @@ LINK = f"{CLIENT}-{SERVER}"
 # Ports in the Toxiproxy's container. The link has the server's own port there, unless one of these is the same.
 API, MEASURED, ECHO_PORT, OTHER = 8474, 21001, 21007, 21000
 START_SECONDS = 30
-# Serves each connection by images/vm/guest/far-end, which answers on standard input and output.
-LISTEN = """
-use IO::Socket::INET; use Socket qw(IPPROTO_TCP TCP_NODELAY);
-my ($port, $answers) = @ARGV;
-my $door = IO::Socket::INET->new(LocalPort => $port, Listen => 64, ReuseAddr => 1) or die "port $port: $!\\n";
-$SIG{CHLD} = "IGNORE"; $SIG{TERM} = sub { exit };
-for (;;) {
-    my $client = $door->accept or next;
-    next if fork;
-    setsockopt($client, IPPROTO_TCP, TCP_NODELAY, 1);
-    open STDIN, "<&", $client; open STDOUT, ">&", $client;
-    exec "bash", "-c", $answers;
-}
-"""
+LISTEN = (Path(__file__).parent / "listen.pl").read_text()
 Given = DockerContainer | ComposeContainer | DockerCompose
 BRIDGE = "bridge"
 

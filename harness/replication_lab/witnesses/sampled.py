@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from replication_lab.model.core.errors import LabError
@@ -18,18 +19,7 @@ EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
 Asked = TypeVar("Asked")
 # Returns what is not as it should be now, in words; LabError of a node that does not answer.
 Reading = Callable[[Asked], Sequence[str]]
-# The first answer of a shell with these arguments is all that the program has told, each later one what it told since.
-# The shell ends with its program, and both end with the conversation.
-TELLS = """
-exec 3< <(exec "$@")
-teller=$!
-while read -r _ && kill -0 $teller; do
-    echo since the last question:
-    while read -r -t 0 -u 3 && IFS= read -r -u 3 line; do echo "$line"; done
-    echo
-done
-kill $teller
-"""
+TELLS = (Path(__file__).parent / "tells.sh").read_text()
 # By how much a program may tell a change later than it was made: a machine's only CPU may be busy.
 LATE_SECONDS = 1.0
 # How long a container that the lab has started makes its rules, and a machine brings its disk up.
