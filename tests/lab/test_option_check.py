@@ -45,7 +45,7 @@ def test_the_lab_reads_odd_files_as_the_server_does(image):
         f'printf %s "${name}" >/tmp/odd.cnf; echo "@@"; $server --defaults-file=/tmp/odd.cnf --print-defaults;'
         for name in given
     )
-    _, said = servers.said_by(image, f"{option_check.PROGRAM}; {asked}", **given)
+    _, said = images.said_by(image, f"{option_check.PROGRAM}; {asked}", environment=given)
     found = {name: _arguments(part) for name, part in zip(texts, said.split("@@")[1:], strict=True)}
 
     assert found == {name: _read(text, version) for name, text in texts.items()}
@@ -89,7 +89,7 @@ def test_an_option_that_is_no_variable_is_named_by_its_line(image):
 def test_the_beginning_of_a_name_is_told_with_the_whole_name(image):
     """As older files have it: some servers take it, and others do not know it."""
     (why,) = option_check.complaints(image, GivenFile("a.cnf", "[mysqld]\nkey_buffer = 16M\n")).values()
-    _, said = servers.said_by(
+    _, said = images.said_by(
         image, f"{option_check.PROGRAM}; $server --no-defaults --user=mysql --key_buffer=16M --verbose --help 2>&1"
     )
     taken = re.search(r"^key-buffer-size +16777216", said, re.MULTILINE)
