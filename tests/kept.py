@@ -198,8 +198,10 @@ def first_lines(page: str) -> str:
     """Return the answer of a page of results: words of answers.yaml, figures of the kept record."""
     given = yaml.safe_load(ANSWERS.read_text())[page]
     found = experiment(given["record"])
-    claims = {row.id: row for row in found.claims if row.engine == "mariadb"}
-    cases = {case.name: case for case in found.cases if case.engine == "mariadb"}
+    engines = [case.engine for case in found.cases]
+    told = "mariadb" if "mariadb" in engines else engines[0]
+    claims = {row.id: row for row in found.claims if row.engine == told}
+    cases = {case.name: case for case in found.cases if case.engine == told}
 
     def figure(name: re.Match[str]) -> str:
         if name[1] in claims:
