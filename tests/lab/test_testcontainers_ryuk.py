@@ -71,9 +71,10 @@ def session(program: str, *arguments: str, **environment: str) -> subprocess.Com
 def of_session(number: str) -> list[str]:
     """Return the containers and networks that a session of Testcontainers still has, its Ryuk included."""
     client, only = engine.client(), {"label": f"{LABEL_SESSION_ID}={number}"}
-    found = [*client.containers.list(all=True, filters=only, ignore_removed=True), *client.networks.list(filters=only)]
-    ryuks = client.containers.list(all=True, filters={"name": f"testcontainers-ryuk-{number}"}, ignore_removed=True)
-    return [each.name for each in (*found, *ryuks)]
+    ryuk = {"name": f"testcontainers-ryuk-{number}"}
+    containers = [client.containers.list(all=True, filters=each, ignore_removed=True) for each in (only, ryuk)]
+    names = [each.name for found in containers for each in found]
+    return names + [each.name for each in client.networks.list(filters=only)]
 
 
 def test_a_link_is_proved_while_ryuk_runs():
