@@ -10,12 +10,12 @@ from pathlib import Path
 from replication_lab.world.host import HERE, MachineFiles
 
 ROOT = Path("/sys/fs/cgroup")
-# Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 # By the controller of version 1; version 2 has none.
 FILES = (
     *(("cpuacct", "cpuacct.usage"), ("cpuacct", "cgroup.procs"), ("memory", "memory.failcnt")),
     *(("", "cpu.stat"), ("", "cgroup.procs"), ("", "memory.events")),
 )
+# Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 PLACES = ("docker/{}", "system.slice/docker-{}.scope")
 
 
