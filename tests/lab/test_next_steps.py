@@ -47,14 +47,12 @@ REFUSED = {
     "an account of a service that is no server": ("--link", "app:source", "--dsn", "app=mysql://root@"),
     "an endpoint that is a server": ("--link", "app:source", "--endpoint", "source:3306"),
     "a service that there is not": ("--link", "app:nosuch"),
-    "a link to an application": ("--link", "source:app"),
 }
 # Errors on an attached project, without its name.
 ON_ATTACHED = {
     "a file of SQL": ("sql", "source", "--file", str(catalogue.ROOT / "tests" / "files" / "dumps" / "fails.sql")),
     "a drill that would be filtered": ("drill", "--drill", "cut-link"),
     "a drill that a project cannot have": ("drill", "--drill", "disk-full"),
-    "a drill that there is not": ("drill", "--drill", "nosuch"),
     "a condition without a unit": ("toxic", "app-source", "40"),
     "a failover": ("failover", "replica1"),
     "the log of a node that there is not": ("logs", "nosuch"),

@@ -54,7 +54,7 @@ def test_the_lab_reads_odd_files_as_the_server_does(image):
 def _arguments(said):
     """Return what a server takes from a file by the names of its variables; the last of several counts."""
     parts = re.split(r"\s+--", said.partition("following arguments:")[2])
-    pairs = (part.strip("\n").partition("=") for part in parts if part.strip())
+    pairs = (part.strip().partition("=") for part in parts if part.strip())
     return {name.replace("-", "_").lower(): value for name, _, value in pairs}
 
 
