@@ -25,7 +25,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page, kept_anomalies
+from tests import drill_page, kept_anomalies, kept_managers
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
@@ -288,7 +288,7 @@ def topologies(name: str) -> str:
             latencies = [case.pooled[name] for name in ("min_ms", "p50_ms", "p99_ms")]
             found = next(each for each in summary.drilled if each.case == case.name)
             assert found.lost
-            lost = _range(found.lost.low, found.lost.high, 0)
+            lost = span(found.lost.low, found.lost.high, 0)
             # Clients of a drill pause, so that they write at another rate than the load.
             rates = [
                 phase.throughput or 0 for drill in found.drills for phase in drill.phases if phase.name == "before"
@@ -298,8 +298,8 @@ def topologies(name: str) -> str:
                 digits(_figure(case, "throughput")),
                 " / ".join(map(digits, latencies)),
                 f"{latencies[1] / _figure(case, 'rtt_p50_ms'):.2f}",
-                f"{f'**{lost}**' if lost != '0' else lost}, at {_range(min(rates), max(rates), 0)}/s",
-                _range(min(outages[case.name]), max(outages[case.name]), 1),
+                f"{f'**{lost}**' if lost != '0' else lost}, at {span(min(rates), max(rates), 0)}/s",
+                span(min(outages[case.name]), max(outages[case.name]), 1),
             )
 
     head = ("transactions/s", "fastest / p50 / p99, ms", "p50 ÷ RTT", "lost, at what rate", "s of outage")
@@ -325,7 +325,7 @@ def _outages(name: str) -> dict[str, list[float]]:
     return found
 
 
-def _range(low: float, high: float, digits: int) -> str:
+def span(low: float, high: float, digits: int) -> str:
     """Return the least and the most of a figure over the drills of a case."""
     least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
     return least if least == most else f"{least} to {most}"
@@ -383,6 +383,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "claims": claims,
     "figures": figures,
     "anomalies": kept_anomalies.anomalies,
+    "managers": kept_managers.managers,
     "appliers": appliers,
     "protocols": protocols,
     "answer": answer,

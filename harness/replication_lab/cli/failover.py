@@ -1,7 +1,7 @@
 """The commands that change which node accepts writes, the same for every kind of replication."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import managers
 from replication_lab.lab import up as labs
 from replication_lab.replication.kind import Nodes
+from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.world.docker.attached import refuse_attached
 
 
@@ -27,7 +28,8 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
     with labs.changing(name, f"lab {command}") as lab:
         refuse_attached(lab, command)
         labs.refuse_in_use(lab)
-        with managers.quieted(lab):
+        # A planned change is made by the manager itself, if there is one.
+        with nullcontext() if command == SWITCHOVER else managers.quieted(lab):
             yield replication.of(lab)
 
 
@@ -43,7 +45,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 @command("switchover")
 @_of_node
 def switchover(node: str, name: str | None, json_: bool) -> None:
-    with _changing(name, "switchover") as nodes:
+    with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
     print_json(done) if json_ else output.switched(out, done)
 

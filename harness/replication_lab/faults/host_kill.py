@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from replication_lab.faults.fault import fault
-from replication_lab.faults.kill import END_SECONDS, Kill, has_ended
+from replication_lab.faults.kill import Kill
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import NODES
-from replication_lab.world import at_once, clock
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
 
@@ -46,17 +45,8 @@ class HostKill(Kill):
         first = next(name for name, one in self.lab.containers.items() if one.id == owner.id)
         return [self.lab.service(name) for name in (first, *sorted(shared))]
 
-    def end(self, node: str) -> None:
-        at_once.of_each(lambda service: service.kill(), self._hosts[node])
-        for service in self._hosts[node]:
-            clock.wait_until(partial(has_ended, service), f"{service.name} to exit", END_SECONDS)
-
-    def acts(self, node: str) -> Proof:
-        """Prove by the exit statuses that the signal ended all containers of the host, and nothing else did."""
-        found = {service.name: "{} with status {}".format(*service.state()) for service in self._hosts[node]}
-        expected = f"exited with status {self.status}"
-        said = ", ".join(f"{name} {one}" for name, one in found.items())
-        return Proof(f"{node} is {self.said}", said, set(found.values()) == {expected}, expected)
+    def parts_of(self, node: str) -> list[Service]:
+        return self._hosts[node]
 
     def recover(self) -> None:
         self.each(self._start)

@@ -20,13 +20,16 @@ POWER = "NET_ADMIN"
 
 def packet_rules(lab: Lab) -> Sampled[Conversation]:
     """Return the witness of all networks of a lab in which a container of the lab may change rules."""
+    managers = [each for each in lab.containers.values() if each.labels.get(MANAGER_LABEL)]
+    # A failover manager may change its own host, whose network it uses.
+    its_own = {str(each.attrs["HostConfig"]["NetworkMode"]).partition(":")[2] for each in managers}
     able = [
         service
         for service, each in lab.containers.items()
         if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
         and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
-        # A failover manager may change its own host.
         and not each.labels.get(MANAGER_LABEL)
+        and each.id not in its_own
     ]
     readings = {each: Changes(_Rules(each), _may_change, str(lab.containers[each].id)) for each in able}
     return told_by(KEPT_RULES, lab, readings, lambda _: COMMAND)
