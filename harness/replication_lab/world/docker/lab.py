@@ -19,7 +19,6 @@ from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink, toxiproxy_of
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.signals import note_removal
@@ -175,10 +174,10 @@ class Lab:
         known = {each for link in self.topology.links for each in (link.name, *link.proxies)}
         made = None if name in known else self.toxiproxy.proxies().get(name)
         if made is None:
-            return RunningLink(LinkEnds(self.topology.link(name), proxy, self.node))
+            return RunningLink(self.topology.link(name), proxy, self.node)
         source = made["upstream"].rpartition(":")[0]
         model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
-        return RunningLink(LinkEnds(model, proxy, self.node))
+        return RunningLink(model, proxy, self.node)
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.
