@@ -29,7 +29,7 @@ from tests import drill_page, kept_anomalies, kept_managers
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
-from tests.kept_table import digits, known_value, quoted, table, with_interval
+from tests.kept_table import digits, known_value, quoted, span, table, with_interval
 from tests.records import golden
 
 ROOT = catalogue.ROOT
@@ -327,12 +327,6 @@ def _outages(name: str) -> dict[str, list[float]]:
                 seconds = checkers.outage(attempts, each.windows[0][0], each.acted[0].broke)
                 found.setdefault(each.case, []).append(seconds or 0)
     return found
-
-
-def span(low: float, high: float, digits: int) -> str:
-    """Return the least and the most of a figure over the drills of a case."""
-    least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
-    return least if least == most else f"{least} to {most}"
 
 
 # --- the benchmark ----------------------------------------------------------------------------------------------------

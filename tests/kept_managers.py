@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tests import kept
-from tests.kept_table import table
+from tests.kept_table import span, table
 
 # What is printed of each drill, by its figure, and with how many decimals.
 FIGURES = {"promoted_s": 1, "outage_s": 1, "lost": 0, "two_writable_s": 1, "false_failovers": 0, "left_to_do": 0}
@@ -35,4 +35,4 @@ def managers(*names: str) -> str:
 def _least_to_most(found: Sequence[float | str | None], digits: int) -> str:
     """Return the range of a figure over drills; a dash if one of them does not have it."""
     known = [float(each) for each in found if each is not None]
-    return kept.span(min(known), max(known), digits) if known and len(known) == len(found) else "–"
+    return span(min(known), max(known), digits) if known and len(known) == len(found) else "–"
