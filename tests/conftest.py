@@ -242,7 +242,7 @@ def is_usable(evidence, drill):
 
 def _meddled(labs, request, ledger, meanwhile):
     """Run a drill on these labs with an action of others at the first line that has a word."""
-    lab, pending = labs.lab(), [meanwhile]
+    lab, pending = labs.lab(request.drill), [meanwhile]
 
     def tell(line):
         print(line)

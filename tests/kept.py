@@ -25,11 +25,11 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page, kept_anomalies
+from tests import drill_page, kept_anomalies, kept_managers
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
-from tests.kept_table import digits, known_value, quoted, table, with_interval
+from tests.kept_table import digits, known_value, quoted, span, table, with_interval
 from tests.records import golden
 
 ROOT = catalogue.ROOT
@@ -293,7 +293,7 @@ def topologies(*names: str) -> str:
             latencies = [case.pooled[name] for name in ("min_ms", "p50_ms", "p99_ms")]
             found = drilled[case.name]
             assert found.lost
-            lost = _range(found.lost.low, found.lost.high, 0)
+            lost = span(found.lost.low, found.lost.high, 0)
             # Clients of a drill pause, so that they write at another rate than the load.
             before = [phase for drill in found.drills for phase in drill.phases if phase.name == "before"]
             rates = [phase.throughput or 0 for phase in before]
@@ -302,8 +302,8 @@ def topologies(*names: str) -> str:
                 digits(_figure(case, "throughput")),
                 " / ".join(map(digits, latencies)),
                 f"{latencies[1] / _figure(case, 'rtt_p50_ms'):.2f}",
-                f"{f'**{lost}**' if lost != '0' else lost}, at {_range(min(rates), max(rates), 0)}/s",
-                _range(min(outages[case.name]), max(outages[case.name]), 1),
+                f"{f'**{lost}**' if lost != '0' else lost}, at {span(min(rates), max(rates), 0)}/s",
+                span(min(outages[case.name]), max(outages[case.name]), 1),
             )
 
     head = ("transactions/s", "fastest / p50 / p99, ms", "p50 ÷ RTT", "lost, at what rate", "s of outage")
@@ -327,12 +327,6 @@ def _outages(name: str) -> dict[str, list[float]]:
                 seconds = checkers.outage(attempts, each.windows[0][0], each.acted[0].broke)
                 found.setdefault(each.case, []).append(seconds or 0)
     return found
-
-
-def _range(low: float, high: float, digits: int) -> str:
-    """Return the least and the most of a figure over the drills of a case."""
-    least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
-    return least if least == most else f"{least} to {most}"
 
 
 # --- the benchmark ----------------------------------------------------------------------------------------------------
@@ -387,6 +381,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "claims": claims,
     "figures": figures,
     "anomalies": kept_anomalies.anomalies,
+    "managers": kept_managers.managers,
     "appliers": appliers,
     "protocols": protocols,
     "answer": answer,

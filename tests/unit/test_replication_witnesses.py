@@ -285,15 +285,18 @@ RULE = " EVENT: iptables -t nat -D LAB-TO-PEER -p tcp -j DNAT"
 def rules(monkeypatch):
     """Return the reading of a lab's only container that may change rules, and the names of all that are observed."""
 
-    def container(image, *powers, manager=""):
-        attrs = {"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}}
-        return SimpleNamespace(id="f00d", attrs=attrs, labels={"replication-lab.manager": manager})
+    def container(image, *powers, manager="", number="f00d", network="default"):
+        attrs = {"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None, "NetworkMode": network}}
+        return SimpleNamespace(id=number, attrs=attrs, labels={"replication-lab.manager": manager})
 
     lab = SimpleNamespace(
         containers={
             "node1": container("replication-lab/mariadb"),
             "sidecar1": container("replication-lab/sidecar", "NET_ADMIN"),
-            "keepalived-node1": container("replication-lab/keepalived", "NET_ADMIN", manager="keepalived"),
+            "node1-host": container("replication-lab/pacemaker", "NET_ADMIN", number="7057"),
+            "pacemaker-node1": container(
+                "replication-lab/pacemaker", "NET_ADMIN", manager="pacemaker", network="container:7057"
+            ),
             "vpn": container("of-a-user/vpn", "NET_ADMIN"),
         }
     )
@@ -305,7 +308,7 @@ def rules(monkeypatch):
 
 
 def test_only_containers_of_the_lab_that_may_change_rules_are_observed(rules):
-    """Those of a user need not have the program that tells."""
+    """Those of a user need not have the program that tells, and a manager's own host is the manager's to change."""
     assert list(rules) == ["sidecar1"]
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.quantity import COUNT, DURATION
 from replication_lab.model.question.sql_text import Statement
 from replication_lab.replication.kind import Nodes
+from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.world import given_texts, signals
 from replication_lab.world.docker import project
 from replication_lab.world.docker.attached import AttachedLab, refuse_attached
@@ -183,7 +184,8 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
     with labs.changing(name, f"lab {command}") as lab:
         refuse_attached(lab, command)
         labs.refuse_in_use(lab)
-        with managers.quieted(lab):
+        # A planned change is made by the manager itself, if there is one.
+        with nullcontext() if command == SWITCHOVER else managers.quieted(lab):
             yield replication.of(lab)
 
 
@@ -199,7 +201,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 @command("switchover")
 @_of_node
 def switchover(node: str, name: str | None, json_: bool) -> None:
-    with _changing(name, "switchover") as nodes:
+    with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
     print_json(done) if json_ else output.switched(out, done)
 

@@ -117,8 +117,8 @@ of_manager = click.option(
     "--manager",
     shell_complete=names.completed_by(catalogue.managers),
     metavar="NAME",
-    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
-    "[default: the lab promotes]",
+    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived, mha, "
+    "pacemaker.  [default: the lab promotes]",
 )
 
 

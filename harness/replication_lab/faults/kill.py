@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from replication_lab.faults._nodes import START_SECONDS, OnNodes
+from replication_lab.faults.cut_off import none_to_break
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
@@ -28,21 +29,25 @@ class Kill(OnNodes):
 
     status, said = SIGKILL_STATUS, "killed"
 
+    def parts_of(self, node: str) -> Sequence[Service]:
+        """Return the services that end with a node: its server alone."""
+        return [self.lab.node(node)]
+
     def inject(self) -> None:
         self.each(self.end)
         for node in self.nodes:
-            clock.wait_until(partial(self._has_ended, node), f"{node} to exit", END_SECONDS)
-
-    def _has_ended(self, node: str) -> bool:
-        return self.lab.node(node).state()[0] == "exited"
+            for service in self.parts_of(node):
+                clock.wait_until(partial(has_ended, service), f"{service.name} to exit", END_SECONDS)
 
     def end(self, node: str) -> None:
-        self.lab.node(node).kill()
+        at_once.of_each(lambda service: service.kill(), self.parts_of(node))
 
     def acts(self, node: str) -> Proof:
-        """Prove by the exit status that the signal ended the container, and nothing else did."""
-        found = "{} with status {}".format(*self.lab.node(node).state())
-        return Proof.same(f"{node} is {self.said}", found, f"exited with status {self.status}")
+        """Prove by the exit status of each container that the signal ended it, and nothing else did."""
+        ends = {service.name: "{} with status {}".format(*service.state()) for service in self.parts_of(node)}
+        said = ", ".join(f"{name} {end}" for name, end in ends.items()) if len(ends) > 1 else ends[next(iter(ends))]
+        expected = f"exited with status {self.status}"
+        return Proof(f"{node} is {self.said}", said, set(ends.values()) == {expected}, expected)
 
     def recover(self) -> None:
         self.each(lambda node: self.lab.node(node).start_again())
@@ -152,17 +157,8 @@ class HostKill(Kill):
         first = next(name for name, one in self.lab.containers.items() if one.id == owner.id)
         return [self.lab.service(name) for name in (first, *sorted(shared))]
 
-    def end(self, node: str) -> None:
-        at_once.of_each(lambda service: service.kill(), self._hosts[node])
-        for service in self._hosts[node]:
-            clock.wait_until(partial(has_ended, service), f"{service.name} to exit", END_SECONDS)
-
-    def acts(self, node: str) -> Proof:
-        """Prove by the exit statuses that the signal ended all containers of the host, and nothing else did."""
-        found = {service.name: "{} with status {}".format(*service.state()) for service in self._hosts[node]}
-        expected = f"exited with status {self.status}"
-        said = ", ".join(f"{name} {one}" for name, one in found.items())
-        return Proof(f"{node} is {self.said}", said, set(found.values()) == {expected}, expected)
+    def parts_of(self, node: str) -> list[Service]:
+        return self._hosts[node]
 
     def recover(self) -> None:
         self.each(self._start)
@@ -180,3 +176,42 @@ def _is_ready(service: Service) -> bool:
     """Return whether a container runs and, if it has a health check, is healthy."""
     status, _ = service.state()
     return status == "running" and (service.is_healthy() or not service.container.attrs["State"].get("Health"))
+
+
+AGAIN_SECONDS = 60
+
+
+@fault(
+    "manager-kill",
+    acts_on=NODES,
+    does="the failover manager gets SIGKILL: of a manager beside each node, those of the targets; recovery starts it",
+    proof="exit status 137; after recovery: it tells its view",
+)
+class ManagerKill(Kill):
+    """The programs of a manager to kill with SIGKILL."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        if lab.manager is None:
+            raise none_to_break(lab, "manager")
+        self._manager = lab.manager
+        super().__init__(lab, [service.name for service in lab.manager.beside(nodes)])
+
+    def parts_of(self, node: str) -> list[Service]:
+        return [self.lab.service(node)]
+
+    def recover(self) -> None:
+        for service in map(self.lab.service, self.nodes):
+            if has_ended(service):
+                service.start_again()
+
+    def verify_recovered(self) -> list[Proof]:
+        """Wait until the manager tells its view again."""
+
+        def tells() -> bool:
+            try:
+                return bool(self._manager.view())
+            except LabError:
+                return False
+
+        clock.wait_until(tells, f"{self._manager.name} to tell its view", AGAIN_SECONDS, every=0.1)
+        return [Proof(f"{self._manager.name} runs again", "it tells its view", tells(), "it tells its view")]

@@ -14,10 +14,8 @@ from replication_lab.lab import disks, endpoints, killed_views, managers, memory
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.companion import is_own
-from replication_lab.model.lab.endpoint import AskedEndpoint
+from replication_lab.model.lab.companion import AskedCompanion, is_own
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.manager import AskedManager
 from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
@@ -44,8 +42,8 @@ def image_names(
     load: bool = False,
     topology: Topology | None = None,
     storage: dict[str, Storage] | None = None,
-    endpoint: AskedEndpoint | None = None,
-    manager: AskedManager | None = None,
+    endpoint: AskedCompanion | None = None,
+    manager: AskedCompanion | None = None,
 ) -> list[str]:
     """Return the images that a lab of this engine needs from images/."""
     own = list(replication.kind_of(topology).images) if topology else []

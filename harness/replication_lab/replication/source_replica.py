@@ -156,7 +156,8 @@ class Followers(Nodes):
         self.sources.pop(done.source, None)
 
     def switch_over(self, name: str) -> TakenOver:
-        done = switchover.switchover(self.lab, name)
+        manager = self.lab.manager
+        done = switchover.by_manager(self.lab, manager, name) if manager else switchover.switchover(self.lab, name)
         self.sources = failover.sources(self.lab)
         return done
 

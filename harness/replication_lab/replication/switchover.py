@@ -4,15 +4,20 @@ The source refuses writes first, and the new one accepts them last, when it has 
 written that only one of them has, so whatever fails is undone, and the old source serves again.
 """
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
+from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose
+from replication_lab.model.lab.manager import refuse_unable_manager
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication import failover, received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -21,6 +26,8 @@ from replication_lab.world.mysql.server import Server
 
 # How long replicas may take to apply what the source has: while clients write, then while nobody writes.
 CATCH_UP_SECONDS, LAST_SECONDS, CONNECT_SECONDS = 60, 30, 30
+# How long a manager's own command may take.
+MANAGER_SECONDS = 180
 
 
 def switchover(lab: Lab, node: str) -> TakenOver:
@@ -50,6 +57,51 @@ def switchover(lab: Lab, node: str) -> TakenOver:
         # From here on the new source may have writes of its own.
         undone.pop_all()
     return TakenOver(old, node, repointed=[old, *others], lost=0, seconds=clock.timer() - began)
+
+
+def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
+    """Let the failover manager of a lab change the source its own way; `seconds` is how long no node accepted writes.
+
+    Raise LabError before anything changes if it has no such way, or a node is not ready; also if its own way fails.
+    """
+    refuse_unable_manager(manager.name, manager.kind)
+    old, others = _refuse_unfit(lab, node)
+    ended = threading.Event()
+
+    def told() -> None:
+        try:
+            manager.switch(node)
+        finally:
+            ended.set()
+
+    def silence() -> float:
+        """Return for how many seconds neither the old source nor the new one accepted writes."""
+        _until(lambda: ended.is_set() or not failover.takes_writes(lab, old), f"{old} to refuse writes")
+        began = clock.timer()
+        _until(lambda: ended.is_set() or failover.takes_writes(lab, node), f"{node} to accept writes")
+        return clock.timer() - began
+
+    with ThreadPoolExecutor(1) as pool:
+        seconds = pool.submit(silence)
+        told()
+    if not failover.takes_writes(lab, node):
+        raise LabError(f"{manager.name} did not let {node} accept writes", "a planned change", "./lab status")
+    following = failover.sources(lab)
+    waits = replication.of(lab).acknowledges
+    for name in (node, old):
+        # As the manager leaves them: also after a restart.
+        failover.set_role(lab, _server(lab, name), source=name == node, waits=waits and name == node)
+    behind = [name for name in (old, *others) if following.get(name) != node]
+    return TakenOver(
+        *(old, node),
+        repointed=[name for name in (old, *others) if name not in behind],
+        left={name: f"it follows {following.get(name, 'no node')}" for name in behind},
+        seconds=seconds.result(),
+    )
+
+
+def _until(is_done: Callable[[], bool], what: str) -> None:
+    clock.wait_until(is_done, what, MANAGER_SECONDS, every=0.02)
 
 
 def _server(lab: Lab, node: str) -> Server:

@@ -23,6 +23,7 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.manager import refuse_unable_manager
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
@@ -170,12 +171,11 @@ def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) ->
     asked = manager_of(topology, "", name or what.manager, {**own, **settings})
     if asked is None:
         return what
-    if planned := [spec for spec in what.fault_specs if spec.fault in (SWITCHOVER, UPGRADE)]:
-        raise LabError(
-            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {asked.name}",
-            "a drill in which only the manager changes what its servers are",
-            "./lab drill",
-        )
+    if any(spec.fault == SWITCHOVER for spec in what.fault_specs):
+        refuse_unable_manager(asked.name, catalogue.manager(asked.name))
+    if planned := [spec for spec in what.fault_specs if spec.fault == UPGRADE]:
+        said = f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {asked.name}"
+        raise LabError(said, "a drill in which only the manager changes what its servers are", "./lab drill")
     return what.under_manager(asked.name, dict(asked.settings), [node.name for node in topology.nodes])
 
 
@@ -289,7 +289,14 @@ class Labs:
         self.left_up = ""
         self._lab: Lab | None = None
 
-    def lab(self) -> Lab:
+    def lab(self, drill: Drill | None = None) -> Lab:
+        """Return the lab, behind the endpoint and under the manager that a drill names."""
+        if drill:
+            in_front = endpoint_of(self._asked.topology, drill.endpoint, drill.endpoint_settings)
+            manager = manager_of(self._asked.topology, self._asked.engine, drill.manager, drill.manager_settings)
+            if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
+                self.renew()
+                self._asked = replace(self._asked, endpoint=in_front, manager=manager)
         if self._lab is None:
             # A moment of load on the host can fail a link's proof. An impossible lab fails in each attempt.
             self._lab = clock.try_again(self._up, LabError, TRIES)
@@ -310,13 +317,7 @@ class Labs:
 
         It is recorded first: an engine that is gone cannot remove the lab either.
         """
-        drill, topology = asked.drill, self._asked.topology
-        in_front = endpoint_of(topology, drill.endpoint, drill.endpoint_settings)
-        manager = manager_of(topology, self._asked.engine, drill.manager, drill.manager_settings)
-        if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
-            self.renew()
-            self._asked = replace(self._asked, endpoint=in_front, manager=manager)
-        evidence = run_drill(self.lab(), asked, ledger, self._tell)
+        evidence = run_drill(self.lab(asked.drill), asked, ledger, self._tell)
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()

@@ -12,7 +12,8 @@ from replication_lab.lab import managers
 from replication_lab.model.core.errors import LabError, WouldLose
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill, Step
-from replication_lab.model.lab.manager import AFTER, asked_manager
+from replication_lab.model.lab import companion
+from replication_lab.model.lab.manager import AFTER, MANAGER
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication.kind import Nodes
 from replication_lab.witnesses.sampled import Sampled
@@ -164,7 +165,9 @@ class ByManager:
     def __init__(self, lab: Lab, nodes: Nodes, drill: Drill, tell: Tell, now: Callable[[], float], writes: TakesWrites):
         self._lab, self._nodes, self._drill, self._tell, self._now, self._writes = lab, nodes, drill, tell, now, writes
         self._kind = catalogue.manager(drill.manager)
-        self._after = dict(asked_manager(drill.manager, self._kind, drill.manager_settings).settings).get(AFTER, 0)
+        # Of a drill's file that names a manager, most settings are the defaults.
+        settings = companion.asked(MANAGER, drill.manager, self._kind.settings, drill.manager_settings).settings
+        self._after = dict(settings).get(AFTER, 0)
         self._source, self._broke, self._refused = nodes.written_at(), 0.0, ""
         self._done: TakenOver | None = None
         self._has_acted = False

@@ -36,13 +36,16 @@ def packet_rules(lab: Lab) -> Sampled[Conversation]:
     Those are a cluster's nodes, virtual machines, and links that lose packets. A node's own container may not change
     rules, and a container that others start in its network is seen by its start.
     """
+    managers = [each for each in lab.containers.values() if each.labels.get(MANAGER_LABEL)]
+    # A failover manager may change its own host, whose network it uses.
+    its_own = {str(each.attrs["HostConfig"]["NetworkMode"]).partition(":")[2] for each in managers}
     able = [
         service
         for service, each in lab.containers.items()
         if str(each.attrs["Config"]["Image"]).startswith(images.PREFIX)
         and {POWER, f"CAP_{POWER}"} & {*(each.attrs["HostConfig"]["CapAdd"] or ())}
-        # A failover manager may change its own host.
         and not each.labels.get(MANAGER_LABEL)
+        and each.id not in its_own
     ]
     readings = {
         each: Changes(

@@ -25,9 +25,9 @@ from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
-from replication_lab.model.lab.companion import settings_apart
-from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint
-from replication_lab.model.lab.manager import MANAGER, AskedManager
+from replication_lab.model.lab.companion import AskedCompanion, settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT, NONE
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.load import INSERTS, SYSBENCH, per_second
 from replication_lab.model.question.question import NAME, Question
@@ -107,13 +107,13 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
 
 
-def _endpoint(values: Values, topology: Topology) -> AskedEndpoint | None:
+def _endpoint(values: Values, topology: Topology) -> AskedCompanion | None:
     if (name := values.get(ENDPOINT, "")) == NONE:
         return None
     return endpoint_of(topology, name, settings_apart(values, ENDPOINT)[1])
 
 
-def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedManager | None:
+def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedCompanion | None:
     """Return the manager of a case; where managers vary, each gets the settings that it has."""
     settings, name = settings_apart(values, MANAGER)[1], values.get(MANAGER, "")
     known = [catalogue.manager(each).settings for each in question.vary.get(MANAGER, ())]

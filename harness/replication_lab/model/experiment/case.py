@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.endpoint import AskedEndpoint
-from replication_lab.model.lab.manager import AskedManager
+from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.server_options import CaseState
@@ -25,8 +24,8 @@ class LabSpec:
     engine: str = ""
     storage: tuple[tuple[str, Storage], ...] | None = None
     cnf: GivenFile | None = None
-    endpoint: AskedEndpoint | None = None
-    manager: AskedManager | None = None
+    endpoint: AskedCompanion | None = None
+    manager: AskedCompanion | None = None
 
     def on(self, engine: str) -> "LabSpec":
         """Return the lab with this engine."""

@@ -32,6 +32,7 @@ MEGABYTES = {
     "haproxy": 200,
     "keepalived": 200,
     "mha": 300,
+    "pacemaker": 400,
     "spindle": 600,
     "array": 400,
     "vm": 4000,

@@ -1,9 +1,11 @@
-"""The base of faults that keep packets of one service from nodes: rules in the network of that service."""
+"""An endpoint, or a failover manager, that does not reach a node: rules on packets in the network of that service."""
 
 from collections.abc import Sequence
 
+from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
+from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import MYSQL_PORT, Lab
 from replication_lab.world.docker.service import Service
@@ -76,3 +78,39 @@ class CutOff:
 def none_to_break(lab: Lab, what: str) -> LabError:
     """Return the error for a lab without an endpoint, or a manager."""
     return LabError(f"{lab.name} has no {what}", f"a drill with the key {what}, or the option", "./lab drill --help")
+
+
+@fault(
+    "manager-cut",
+    acts_on=NODES,
+    does="packets between the failover manager and the targets are dropped; clients and replicas are not affected. Of "
+    "a manager beside each node, those of the targets are cut off from the other nodes",
+    proof="the manager gets no answer of the server there; after recovery: it does",
+)
+class ManagerCut(CutOff):
+    """Nodes that the manager does not reach."""
+
+    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
+        manager = self.lab.manager
+        if manager is None:
+            raise none_to_break(self.lab, "manager")
+        if not manager.kind.beside_nodes:
+            return [(service, self.addresses(nodes)) for service in manager.services]
+        others = [node.name for node in self.lab.topology.nodes if node.name not in nodes]
+        return [(service, self.addresses(others)) for service in manager.beside(nodes)]
+
+
+@fault(
+    "endpoint-cut",
+    acts_on=NODES,
+    does="packets between the endpoint and the targets are dropped, so no client reaches them; the failover manager "
+    "and replicas do",
+    proof="the endpoint gets no answer of the server there; after recovery: it does",
+)
+class EndpointCut(CutOff):
+    """Nodes that the endpoint does not reach."""
+
+    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
+        if self.lab.endpoint is None:
+            raise none_to_break(self.lab, "endpoint")
+        return [(self.lab.endpoint.service, self.addresses(nodes))]
