@@ -1,5 +1,6 @@
 """A connection to the far end of a link, across the link, that times its answers where it runs."""
 
+import socket
 from typing import Any
 
 from replication_lab.world import clock
@@ -38,3 +39,12 @@ class Pinger:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def greets(address: tuple[str, int], seconds: float) -> bool:
+    """Return whether what is behind an address sends anything within these seconds, unasked, as a server does."""
+    try:
+        with socket.create_connection(address, timeout=seconds) as connection:
+            return bool(connection.recv(1))
+    except OSError:
+        return False
