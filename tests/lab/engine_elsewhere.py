@@ -97,8 +97,8 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
 
 
 @contextmanager
-def swarm_of(count: int, *images: str) -> Iterator[list[EngineElsewhere]]:
-    """Start engines of one swarm, each in a namespace, on one network with this machine; the first has these images.
+def engines_together(count: int, *images: str) -> Iterator[list[EngineElsewhere]]:
+    """Start engines, each in a namespace, on one network with this machine; the first has these images.
 
     The network is a bridge in a namespace of its own: packets on one of this machine would meet its engine's rules.
     """
@@ -128,16 +128,7 @@ def swarm_of(count: int, *images: str) -> Iterator[list[EngineElsewhere]]:
             stack.enter_context(_engine(name, engine.folder, engine, number + each))
             found.append(engine)
         _load(found[0], images)
-        first, *others = (engine.client() for engine in found)
-        first.swarm.init(advertise_addr=found[0].machine, listen_addr=f"{found[0].machine}:2377")
-        token = first.swarm.attrs["JoinTokens"]["Worker"]
-        for client, engine in zip(others, found[1:], strict=True):
-            client.swarm.join(
-                [f"{found[0].machine}:2377"], token, listen_addr=engine.machine, advertise_addr=engine.machine
-            )
         yield found
-        for client in (*others, first):
-            client.swarm.leave(force=True)
 
 
 def _in_memory(stack: ExitStack) -> Path:

@@ -137,9 +137,14 @@ def test_a_port_that_is_taken_there_is_one_clear_error(apart, elsewhere, command
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("topology", ["async", "semisync"])
-@pytest.mark.parametrize("drill", ["cut-site", "lose-site"])
-def test_a_site_is_cut_off_and_lost(topology, drill, apart, command):
+@pytest.mark.parametrize(
+    ("topology", "drill"),
+    [
+        *(("async", drill) for drill in ("cut-site", "lose-site")),
+        *(("semisync", drill) for drill in ("cut-site", "lose-site", "clock-site")),
+    ],
+)
+def test_a_site_is_cut_off_or_lost_or_has_a_wrong_clock(topology, drill, apart, command):
     """Real links and containers on two engines: each fault is proved, and the ledger decides what was lost."""
     drilled = command("drill", topology, "--drill", drill, "--json", *apart)
 

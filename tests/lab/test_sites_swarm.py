@@ -6,7 +6,7 @@ import pytest
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images
 
-from tests.lab.engine_elsewhere import MISSING, swarm_of
+from tests.lab.engine_elsewhere import MISSING, engines_together
 
 pytestmark = [
     pytest.mark.long,
@@ -17,11 +17,19 @@ OF_SWARM = {"docker_gwbridge", "ingress"}
 
 
 @pytest.fixture(scope="module")
-def swarm(built):
-    """Yield three engines of one swarm; the first, the command's own, has the images."""
+def swarm(built, command):
+    """Yield three engines that the lab has made one swarm; the first, the command's own, has the images."""
     images.ensure(["clients", "sidecar"])
-    with swarm_of(3, *(f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "clients", "sidecar"))) as found:
+    names = ("mariadb", "toxiproxy", "clients", "sidecar")
+    with engines_together(3, *(f"replication-lab/{name}" for name in names)) as found:
+        own, others = found[0], found[1:]
+        machines = [f"here={own.machine}", *(f"{each.host}={each.machine}" for each in others)]
+        joined = command("sites", "join", *machines, "--yes", DOCKER_HOST=own.host)
+        assert joined.returncode == 0, joined.stderr
         yield found
+        left = command("sites", "leave", "here", *(each.host for each in others), "--yes", DOCKER_HOST=own.host)
+        assert left.returncode == 0, left.stderr
+        assert all(each.client().info()["Swarm"]["LocalNodeState"] == "inactive" for each in found)
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
 """Why a lab does not start: containers that cannot become healthy, and what they say of it."""
 
+import math
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock
 from replication_lab.world.docker import labels, servers, sites
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
@@ -22,12 +24,37 @@ NOT_REPLICATING = re.compile(
     r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
     re.DOTALL,
 )
+# A lab of two sites starts within this time.
+LONG_SECONDS = 15
 
 
 def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
     """Return whether a container of these services (default: all) cannot become healthy; waiting would take minutes."""
     found = {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(name)}
     return any(_is_lost(one) for service, one in found.items() if service in services or not services)
+
+
+def of_lab(lab: Lab) -> Callable[[], bool]:
+    """Return what tells whether a lab that starts cannot become healthy.
+
+    If the sites of its nodes drop large packets, replicas wait for minutes for what never arrives. So that is asked,
+    too, once the start takes long.
+    """
+    ask_at = clock.timer() + LONG_SECONDS if sites.of(lab.name) else math.inf
+
+    def is_lost() -> bool:
+        nonlocal ask_at
+        if has_lost_one(lab.name):
+            return True
+        if clock.timer() < ask_at:
+            return False
+        ask_at = math.inf
+        lab.refresh()
+        with suppress(LabError):
+            return large_packets.refusal(lab.links) is not None
+        return False
+
+    return is_lost
 
 
 def _is_lost(container: Container) -> bool:

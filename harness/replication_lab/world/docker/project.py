@@ -29,6 +29,7 @@ from replication_lab.world.docker import (
     labels,
     machine,
     mixed,
+    not_started,
     servers,
     site_files,
     site_images,
@@ -38,7 +39,6 @@ from replication_lab.world.docker import (
 from replication_lab.world.docker import endpoint as endpoints
 from replication_lab.world.docker import manager as managers
 from replication_lab.world.docker.lab import PASSWORDS, Lab
-from replication_lab.world.docker.not_started import has_lost_one, why_not_started
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
@@ -94,15 +94,15 @@ def start(asked: LabRequest) -> Lab:
             swarm.make_network(name, asked.sites)
             if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
-                started.up(lambda: has_lost_one(name), arrays)
-            started.up(lambda: has_lost_one(name))
+                started.up(lambda: not_started.has_lost_one(name), arrays)
+            started.up(not_started.of_lab(lab))
         _refuse_another_server(lab)
         if dropped := large_packets.refusal(lab.links):
             raise dropped
     except BaseException as error:
         try:
             if isinstance(error, subprocess.CalledProcessError):
-                raise why_not_started(lab, error) from error
+                raise not_started.why_not_started(lab, error) from error
             raise
         finally:
             with signals_held():
@@ -144,10 +144,10 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     running = _of_running(lab, overlay)
     try:
         with exported(lab_files.settings(lab.name)):
-            running.up(lambda: has_lost_one(lab.name, services), services)
+            running.up(lambda: not_started.has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
-        raise why_not_started(lab, error) from error
+        raise not_started.why_not_started(lab, error) from error
     lab.refresh()
 
 
@@ -157,7 +157,7 @@ def make_again(lab: Lab, service: str) -> None:
         with exported(lab_files.settings(lab.name)):
             _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
     except subprocess.CalledProcessError as error:
-        raise why_not_started(lab, error) from error
+        raise not_started.why_not_started(lab, error) from error
 
 
 def _of_running(lab: Lab, overlay: Path) -> compose.Project:
