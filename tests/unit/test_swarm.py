@@ -130,6 +130,6 @@ def test_only_the_labs_own_swarm_is_left_and_not_while_a_lab_uses_it(engines, re
 def test_engines_are_changed_only_after_a_question(engines, refused):
     """Without a terminal there is no answer."""
     here, _ = engines(Engine(IN_NONE), Engine(IN_NONE))
-    error = refused(join_command.callback, machines=("here=10.1.0.1", f"{DB2}=10.1.0.2"), yes=False)
+    error = refused(join_command.callback, machines=("here=10.1.0.1", f"{DB2}=10.1.0.2"), yes=False, json_=False)
 
     assert error.next_step == f"./lab sites join here=10.1.0.1 {DB2}=10.1.0.2 --yes" and here.told == []

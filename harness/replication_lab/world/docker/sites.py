@@ -124,7 +124,7 @@ def refuse_silent(project: str, forgotten: Collection[str] = ()) -> None:
         except LabError as error:
             raise LabError(
                 f"{error.found}: what {project} has there is not removed ({services_at(project, endpoint)})",
-                f"a site that answers; if it is gone for good: ./lab down --lab {project} --forget-site {endpoint}",
+                f"a site that answers; if it is lost for good: ./lab down --lab {project} --forget-site {endpoint}",
                 f"{error.next_step}; then ./lab down --lab {project}",
             ) from error
 
@@ -141,7 +141,7 @@ def forgettable(project: str, named: Iterable[str]) -> list[str]:
             raise unknown_name(f"site of {project} besides the command's own engine", name, known, "./lab status")
         if endpoint not in silent(project):
             raise LabError(
-                f"the site {endpoint} answers", "a site that is gone for good", f"./lab down --lab {project}"
+                f"the site {endpoint} answers", "a site that is lost for good", f"./lab down --lab {project}"
             )
         found.append(endpoint)
     return found
