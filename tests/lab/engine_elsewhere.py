@@ -76,7 +76,7 @@ def _run(*command: str) -> None:
 @contextmanager
 def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
     """Start an engine with these images in a namespace; at the end stop it and remove all of it."""
-    name, number = f"lab-{secrets.token_hex(3)}", secrets.randbelow(200) + 20
+    name, number = f"lab-{secrets.token_hex(3)}", _free_number()
     there = f"10.77.{number}.2"
     with ExitStack() as stack:
         _run("ip", "netns", "add", name)
@@ -102,7 +102,7 @@ def engines_together(count: int, *images: str) -> Iterator[list[EngineElsewhere]
 
     The network is a bridge in a namespace of its own: packets on one of this machine would meet its engine's rules.
     """
-    hub, number = f"hub-{secrets.token_hex(3)}", secrets.randbelow(200) + 20
+    hub, number = f"hub-{secrets.token_hex(3)}", _free_number()
     with ExitStack() as stack:
         _run("ip", "netns", "add", hub)
         stack.callback(_run, "ip", "netns", "delete", hub)
@@ -129,6 +129,12 @@ def engines_together(count: int, *images: str) -> Iterator[list[EngineElsewhere]
             found.append(engine)
         _load(found[0], images)
         yield found
+
+
+def _free_number() -> int:
+    """Return the third part of addresses that no other test on this machine has."""
+    used = subprocess.run(["ip", "-4", "-o", "address"], check=True, capture_output=True, text=True).stdout
+    return secrets.choice([number for number in range(20, 220) if f" 10.77.{number}." not in used])
 
 
 def _in_memory(stack: ExitStack) -> Path:

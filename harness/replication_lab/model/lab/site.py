@@ -12,7 +12,8 @@ from replication_lab.model.lab.topology import Topology
 # The kinds of replication whose replicas dial their source only: a site needs a port for each of its nodes. Nodes of a
 # cluster dial each other by their own addresses, which a network between the sites has to carry.
 BY_PORTS = ("async", "semisync")
-BY_OVERLAY = (*BY_PORTS, "galera")
+GALERA = "galera"
+BY_OVERLAY = (*BY_PORTS, GALERA)
 # The node with the number N of a topology is reached at this port and N more of its site's address.
 FIRST_PORT, SERVER_PORT = 20_000, 3306
 PROXY = "toxiproxy"

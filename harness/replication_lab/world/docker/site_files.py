@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.lab import site
-from replication_lab.model.lab.site import PROXY, SERVER_PORT, Site
+from replication_lab.model.lab.site import GALERA, PROXY, SERVER_PORT, Site
 from replication_lab.model.lab.topology import Topology, mapping_of
 from replication_lab.world import catalogue
 
@@ -46,7 +46,7 @@ def overlay(project: str, topology: Topology, nodes: Mapping[str, Site]) -> str:
     beside = {here: name for name, here in proxies.items()}
     added = {name: _node(topology, name, here, beside[here]) for name, here in nodes.items()}
     configs: dict[str, Any] = {}
-    if topology.replication == "galera":
+    if topology.replication == GALERA:
         configs[APART] = {"file": str(catalogue.COMPOSE / "engines" / APART)}
         through = " ".join(f"{name}={beside[here]}" for name, here in nodes.items())
         for name in nodes:
@@ -67,7 +67,7 @@ def _node(topology: Topology, name: str, here: Site, proxy: str) -> dict[str, An
     found: dict[str, Any] = {}
     if not here.is_on_overlay:
         found["ports"] = [f"{here.address}:{site.port_of(topology, name)}:{SERVER_PORT}"]
-    elif topology.replication == "galera":
+    elif topology.replication == GALERA:
         found["entrypoint"] = ["bash", f"/usr/local/bin/{APART}"]
         found["configs"] = [{"source": APART, "target": f"/usr/local/bin/{APART}", "mode": 0o555}]
     elif proxy != PROXY:

@@ -8,6 +8,7 @@ from docker.errors import ImageNotFound
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.site import GALERA
 from replication_lab.world import lock
 from replication_lab.world.docker import engine, free_space, images, servers, sites
 from replication_lab.world.docker.bake_file import RECIPE
@@ -16,8 +17,9 @@ from replication_lab.world.docker.client import EngineClient
 
 def bring_all(asked: LabRequest) -> None:
     """Bring to other sites the images of a lab's nodes, of its own services, and of the clients that measure there."""
-    nodes = (servers.image_of(text) for text in servers.of_nodes(asked.topology, asked.engine).values())
+    nodes = [servers.image_of(text) for text in servers.of_nodes(asked.topology, asked.engine).values()]
     own = ["toxiproxy", free_space.IMAGE, *(["load"] if asked.load else [])]
+    own += ["sidecar"] if asked.topology.replication == GALERA else []
     for endpoint in sorted({site.endpoint for site in asked.sites.values()} - {""}):
         images.ensure([free_space.IMAGE])
         bring(endpoint, list(dict.fromkeys([*nodes, *(images.PREFIX + each for each in own)])))
