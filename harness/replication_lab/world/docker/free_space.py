@@ -21,6 +21,8 @@ def megabytes(there: EngineClient) -> int | None:
         folder = next((path for path in (root, *root.parents) if path.exists()), Path("/"))
         return shutil.disk_usage(folder).free // 1_000_000
     try:
+        # The SDK's `run` would pull it.
+        there.images.get(READER)
         read = there.containers.run(READER, ["-c", READ], entrypoint="python3", network_mode="none", remove=True)
     except (ImageNotFound, ContainerError):
         return None
