@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from replication_lab import experiments, runs
 from replication_lab.model.experiment.run_request import RunRequest
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Only
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill

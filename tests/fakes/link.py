@@ -11,9 +11,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
-from replication_lab.probes.link_rate import LANES
-from replication_lab.world.packets.echo import EchoConnection
-from replication_lab.world.packets.pinger import Pinger
+from replication_lab.probes.round_trip import LANES
+from replication_lab.world.packets.pinger import EchoConnection, Pinger
 
 from tests.fakes.clock import FakeClock
 
@@ -195,7 +194,7 @@ class FakeEcho(EchoConnection):
             raise LabError(f"the echo service does not answer: {error}") from error
         return self
 
-    def ping(self, reconnect: bool = False) -> None:
+    def ping(self) -> None:
         trip = self._link.round_trip_ms()
         if trip is None:
             raise TimeoutError("no answer")

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.evidence import Evidence, Looked
-from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic, ToxicBody

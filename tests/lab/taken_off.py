@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import requests
-from replication_lab.faults.applier_error import AS_ROWS, TABLE, UNLOGGED
+from replication_lab.faults.replica_threads import AS_ROWS, TABLE, UNLOGGED
 
 HIDDEN = "/tmp/hidden"
 

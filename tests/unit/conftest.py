@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.cli import agreement
+from replication_lab.cli import console
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import WAIT
@@ -132,8 +132,8 @@ def _note(file, test, found):
 @pytest.fixture
 def lab(monkeypatch, capsys):
     """Type a command at a terminal where y is the answer: (exit status, standard output, standard error)."""
-    monkeypatch.setattr(agreement, "at_terminal", lambda: True)
-    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: True)
+    monkeypatch.setattr(console, "at_terminal", lambda: True)
+    monkeypatch.setattr(console.click, "confirm", lambda *_, **__: True)
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab", *arguments])

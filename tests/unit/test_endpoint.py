@@ -22,7 +22,7 @@ from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
-from replication_lab.runner import drill_set, takes_writes
+from replication_lab.runner import drill_set, succession
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
 from replication_lab.world import catalogue, clock
@@ -351,8 +351,8 @@ def test_a_server_that_does_not_answer_takes_no_writes():
     """A reading counts until the next one, and for a moment only if none comes."""
     readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
 
-    assert takes_writes.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
-    assert takes_writes.spans([], 10) == []
+    assert succession.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
+    assert succession.spans([], 10) == []
 
 
 def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():

@@ -308,13 +308,15 @@ def test_what_arrays_left_is_listed_without_the_right_to_change_it(monkeypatch):
     """Without what belongs to a lab that exists; the container may only read, and has no capability."""
     asked = {}
 
-    def run(_image, _command, **options):
+    def create(_image, _command, **options):
         asked.update(options)
-        return b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        said = b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        ended = SimpleNamespace(start=lambda: None, remove=lambda **_: None, wait=lambda: {"StatusCode": 0})
+        return SimpleNamespace(**vars(ended), logs=lambda **_: said)
 
-    client = SimpleNamespace(containers=SimpleNamespace(run=run))
+    client = SimpleNamespace(containers=SimpleNamespace(create=create))
     monkeypatch.setattr(array.images, "is_present", lambda _image: True)
-    monkeypatch.setattr(array.engine, "client", lambda: client)
+    monkeypatch.setattr(array.images.engine, "client", lambda: client)
 
     assert array.left_in_dev(["run-b"]) == ["loop device of run-a", "links in /dev of run-a"]
     assert asked["volumes"]["/dev"]["mode"] == "ro" and asked["cap_drop"] == ["ALL"] and "cap_add" not in asked

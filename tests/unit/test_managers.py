@@ -29,10 +29,9 @@ from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.question.question import Question
 from replication_lab.report import templates
 from replication_lab.report.drill_text import text
-from replication_lab.runner import asked_drills, drill_set, takes_writes
+from replication_lab.runner import asked_drills, drill_set, succession
 from replication_lab.runner.drill import DrillRequest
-from replication_lab.runner.succession import ByManager
-from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.runner.succession import ByManager, TakesWrites
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import manager as overlays
 
@@ -392,4 +391,4 @@ def test_a_node_has_begun_to_take_writes_only_if_it_refused_them_before():
     writes._readings = {"a": [(10, True), (19, True)], "b": [(10, False), (12, False), (12.5, True), (14, True)]}
 
     assert writes.begun() == [(2.5, "b")]
-    assert takes_writes.spans([], 10) == []
+    assert succession.spans([], 10) == []

@@ -23,7 +23,7 @@ from replication_lab.world.docker import compose_version, free_space, images, ma
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 from replication_lab.world.machines import vm
 
 from tests.fakes.docker_engine import Build, Image

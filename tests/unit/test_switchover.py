@@ -13,7 +13,7 @@ from replication_lab.replication import failover, switchover
 from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.report import drilled
 from replication_lab.runner import drill_set
-from replication_lab.witnesses import held_states
+from replication_lab.witnesses import servers
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.replica import ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -210,7 +210,7 @@ def test_it_is_told_in_a_line_how_long_no_node_accepted_writes():
 
 @pytest.fixture
 def fault(lab, monkeypatch):
-    monkeypatch.setattr(held_states, "_held", {})
+    monkeypatch.setattr(servers, "_held", {})
     return Switchover(lab, ["near"])
 
 
@@ -248,7 +248,7 @@ def test_roles_that_another_program_changes_meanwhile_are_seen(lab, fault, node,
 
 
 def _readings(lab):
-    return [said for name, node in lab.nodes.items() for said in held_states._contrary(lab.name, name, node)]
+    return [said for name, node in lab.nodes.items() for said in servers._contrary(lab.name, name, node)]
 
 
 def test_a_question_says_that_its_drill_is_a_planned_switchover():

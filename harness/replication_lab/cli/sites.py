@@ -2,7 +2,7 @@
 
 import click
 
-from replication_lab.cli import agreement, command, help_of
+from replication_lab.cli import command, console, help_of
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import as_json, of_yes
@@ -54,4 +54,4 @@ def _endpoint(text: str) -> str:
 
 def _agree(what: str, words: str, given: tuple[str, ...], yes: bool) -> None:
     if not yes:
-        agreement.ask(f"{what}. Continue?", what, f"./lab sites {words} {' '.join(given)}")
+        console.ask(f"{what}. Continue?", what, f"./lab sites {words} {' '.join(given)}")

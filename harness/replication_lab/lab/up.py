@@ -8,20 +8,9 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
-from replication_lab.faults.link_proof import prove_link
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import prove_link, realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import (
-    disks,
-    endpoints,
-    killed_views,
-    managers,
-    memory,
-    option_check,
-    sites,
-    sql_files,
-    start_options,
-)
+from replication_lab.lab import disks, endpoints, killed_views, managers, memory, sites, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -33,13 +22,12 @@ from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
-from replication_lab.replication import fitting_servers
-from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
+from replication_lab.world import at_once, catalogue, clock, host, lab_files, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, labels, leftovers, project, reach, servers
+from replication_lab.world.docker import attachments, images, labels, leftovers, option_check, project, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.lab_state import LabState
+from replication_lab.world.lab_files import LabState
 from replication_lab.world.machines import vm
 from replication_lab.world.packets import large_packets, packet_ability, packet_rules
 from replication_lab.world.packets.link import RunningLink
@@ -76,7 +64,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     """
     topology, engine, name = asked.topology, asked.engine, asked.name
     replication.kind_of(topology)
-    fitting_servers.check(topology, engine)
+    replication.refuse_unfit_servers(topology, engine)
     project.check_state_transfer()
     managers.refuse_no_address(asked.endpoint, asked.manager)
     catalogue.toxics_on(asked.wanted_toxics)
@@ -233,7 +221,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             if are_nodes
             else f"./lab down --lab {lab.name}, then up again",
         )
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     if state is None:
         tell(f"{lab.name} is running but was never verified")
         _save(lab, asked, _proofs_with_options(lab, asked, tell))
@@ -325,12 +313,12 @@ def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:
     state = LabState(
         lab.topology.name, lab.engine, proofs, asked.wanted_toxics, start_options.options_in(lab, asked.options)
     )
-    lab_state.save(lab.name, state)
+    lab_files.save_state(lab.name, state)
 
 
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
-    lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
+    lab_files.save_state(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
     tell(f"{lab.name} stays up: ./lab status --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
 

@@ -10,7 +10,7 @@ from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.replication.role_changes import FAILOVER, REJOIN
-from replication_lab.world import at_once, catalogue, clock, lab_state, signals
+from replication_lab.world import at_once, catalogue, clock, lab_files, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -380,7 +380,7 @@ def link_port(lab: Lab, source: str, target: str) -> int:
 
 def _slowest(lab: Lab, ends: set[str]):
     """Return the bodies of the slowest toxic that the lab was given on a link of these nodes."""
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     names = state.toxics if state else lab.topology.toxics
     toxics = [
         catalogue.toxic(names[link.name])

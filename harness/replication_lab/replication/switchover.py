@@ -1,4 +1,4 @@
-"""A planned switchover: a replica becomes the source, and the source its replica; nothing is lost.
+"""A planned switchover, in which nothing is lost; and adoption: the rest of a failover that a manager has made.
 
 The source refuses writes first, and the new one accepts them last, when it has replicas again. Until then nothing was
 written that only one of them has, so whatever fails is undone, and the old source serves again.
@@ -37,7 +37,13 @@ def switchover(lab: Lab, node: str) -> TakenOver:
         _catch_up(lab, old, followers, LAST_SECONDS)
         waiting = SemiSync(_server(lab, old)).status()
         _promote(lab, new, old, undone)
-        _follow_instead(lab, old, new.name, undone, waiting)
+        _kept_role(lab, old, undone)
+        server = _server(lab, old)
+        replica, semisync = Replica(server), SemiSync(server)
+        _undo(undone, lambda: semisync.set(waiting.enabled))
+        _undo(undone, lambda: replica.stop_following(lose=True))
+        replica.resume()
+        failover.follow_as_replica(lab, server, new.name)
         for name in others:
             _repoint(lab, name, old, new.name, undone)
         _accept_writes(lab, new, waiting, undone)
@@ -145,17 +151,6 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
     received.forget(lab, new.name)
 
 
-def _follow_instead(lab: Lab, old: str, source: str, undone: ExitStack, waiting: SemiSyncStatus) -> None:
-    """Make the old source a replica of the new one."""
-    _kept_role(lab, old, undone)
-    server = _server(lab, old)
-    replica, semisync = Replica(server), SemiSync(server)
-    _undo(undone, lambda: semisync.set(waiting.enabled))
-    _undo(undone, lambda: replica.stop_following(lose=True))
-    replica.resume()
-    failover.follow_as_replica(lab, server, source)
-
-
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
     """Let another replica of the old source follow the new one."""
     replica = Replica(_server(lab, name))
@@ -183,3 +178,37 @@ def _accept_writes(lab: Lab, new: Server, waiting: SemiSyncStatus, undone: ExitS
         )
     failover.set_role(lab, new, source=True, waits=waiting.enabled)
     new.set_global(read_only=0)
+
+
+def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
+    """Let every other node follow the node that a manager promoted, or be taken back.
+
+    Return what was done, and in words what the manager had left to do. All nodes have to answer.
+    """
+    others = [node.name for node in lab.topology.nodes if node.name != new]
+    for name in (new, *others):
+        clock.wait_until(lab.node(name).answers, f"{name} to answer", failover.ANSWER_SECONDS, every=0.1)
+    following, server = failover.following(lab), lab.node(new).server()
+    left, done = [], TakenOver(old, new)
+    if following.get(new):
+        left.append(f"{new} takes writes and is still a replica of {following[new]}")
+        Replica(server).end_replication(lose=True)
+        Replica(server).forget()
+    failover.set_role(lab, server, source=True)
+    received.forget(lab, new)
+    for name in others:
+        if failover.takes_writes(lab, name):
+            left.append(f"{name} takes writes, too")
+            lab.node(name).server().set_global(read_only=1)
+    # First those that follow a node: they can only be taken back while that one is no replica.
+    for name in sorted(others, key=lambda each: not following.get(each)):
+        if following.get(name) == new:
+            continue
+        left.append(f"{name} replicates from {following.get(name) or 'no node'}, not from {new}")
+        if following.get(name):
+            failover.repoint(lab, name, done)
+        if name not in (*done.repointed, *done.replaced):
+            done.replaced.append(name)
+    if done.repointed:
+        failover.wait_for_replicas(lab, server)
+    return done, left

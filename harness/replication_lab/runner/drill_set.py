@@ -26,7 +26,6 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
-from replication_lab.replication import fitting_servers
 from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
@@ -93,15 +92,13 @@ def of_file(file: GivenFile) -> Drill:
 
 
 class _OfFile(msgspec.Struct):
-    """The key that a drill has in a file of its own."""
-
     topology: str
 
 
 @cache
 def promises() -> drill.Promises:
     """Return the expectations that a drill can name, by name."""
-    return msgspec.yaml.decode(catalogue.promises_file().read_bytes(), type=dict[str, drill.Expectation])
+    return msgspec.yaml.decode(catalogue.PROMISES.read_bytes(), type=dict[str, drill.Expectation])
 
 
 def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> Drill:
@@ -118,7 +115,7 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
     for engine in asked.engines:
-        fitting_servers.check(topology, engine, f"drill {topology.name}")
+        replication.refuse_unfit_servers(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
@@ -193,7 +190,7 @@ def refuse_no_time(seconds: float | None) -> None:
 def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
-    fitting_servers.check(found, engine, f"drill {topology}")
+    replication.refuse_unfit_servers(found, engine, f"drill {topology}")
     for each in drills:
         manager = manager_of(found, engine, each.manager, each.manager_settings)
         refuse_no_address(endpoint_of(found, each.endpoint, each.endpoint_settings), manager)

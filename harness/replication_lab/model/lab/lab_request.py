@@ -7,8 +7,8 @@ from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.endpoint import AskedEndpoint
 from replication_lab.model.lab.manager import AskedManager
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.lab.site import Site
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 

@@ -7,7 +7,7 @@ A query to the engine takes milliseconds of its CPU for each container. Without 
 from contextlib import suppress
 from pathlib import Path
 
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 
 ROOT = Path("/sys/fs/cgroup")
 # Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.

@@ -124,6 +124,24 @@ def have(image: str) -> None:
         ) from error
 
 
+def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, **options: Any) -> tuple[int, str]:
+    """Run a script in a container of its own, by default without a network; return its exit status and what it printed.
+
+    Without `stdout` only what it wrote to standard error. `options` are those of the SDK.
+    """
+    powers = {"network_disabled": True, "cap_drop": ["ALL"], **options}
+    try:
+        container = engine.client().containers.create(image, ["-c", script], entrypoint=shell, **powers)
+        try:
+            container.start()
+            return container.wait()["StatusCode"], container.logs(stdout=stdout).decode(errors="replace")
+        finally:
+            # Also the volumes that the image declares: the client library's own removal leaves them.
+            container.remove(force=True, v=True)
+    except DockerException as error:
+        raise LabError(f"`{script}` failed in {image}: {error}") from error
+
+
 def is_current(name: str) -> bool:
     """Return whether the image exists, was built from its current recipe, and is for the engine's processor."""
     try:

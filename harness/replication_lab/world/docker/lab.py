@@ -20,7 +20,6 @@ from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink, toxiproxy_of
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.signals import note_removal
@@ -199,7 +198,7 @@ class Lab:
             source = made["upstream"].rpartition(":")[0]
             model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
         proxy = self.service(sites.proxy_beside(self.name, model.dialler))
-        return RunningLink(LinkEnds(model, proxy, self.node))
+        return RunningLink(model, proxy, self.node)
 
     @property
     def links(self) -> list[RunningLink]:

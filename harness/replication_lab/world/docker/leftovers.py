@@ -40,7 +40,11 @@ def remove(project: str, forgotten: Collection[str] = ()) -> None:
 def _remove_found(project: str) -> bool:
     """Remove what a project has now; return whether it had anything."""
     clients, only = sites.clients(project), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
-    had_containers = _remove_containers(project)
+    # A server has to release its file system first, then the array its disks; the disks themselves need no order.
+    containers = sorted(labels.containers(project), key=_place)
+    for _, part in groupby(containers, _place):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(removal.remove_container, part))
     networks = [network for client in clients for network in client.networks.list(filters=only)]
     for network in networks:
         if not swarm.is_removed_elsewhere(network):
@@ -50,17 +54,7 @@ def _remove_found(project: str) -> bool:
     with suppress(removal.InUse):
         for volume in volumes:
             removal.remove_volume(volume)
-    return bool(had_containers or networks or volumes)
-
-
-def _remove_containers(project: str) -> bool:
-    """Remove the containers that a project has now; return whether it had any."""
-    # A server has to release its file system first, then the array its disks; the disks themselves need no order.
-    containers = sorted(labels.containers(project), key=_place)
-    for _, part in groupby(containers, _place):
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(removal.remove_container, part))
-    return bool(containers)
+    return bool(containers or networks or volumes)
 
 
 def _place(container: Container) -> int:

@@ -38,6 +38,7 @@ from replication_lab.world.docker import (
 )
 from replication_lab.world.docker import endpoint as endpoints
 from replication_lab.world.docker import manager as managers
+from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import PASSWORDS, Lab
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
@@ -64,27 +65,23 @@ def start(asked: LabRequest) -> Lab:
     placed = site_files.services(topology, asked.sites)
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
     write_whole(env_file, _environment(lab, placed).encode())
-    files = [compose_file(lab)]
+    file, nodes = compose_file(lab), [node.name for node in topology.nodes]
     if catalogue.is_resized(topology.name):
-        write_whole(files[0], catalogue.compose_text(topology.name).encode())
-    if differing := mixed.overlay(topology, asked.engine, files[0]):
-        files.append(lab_files.file_of(name, lab_files.SERVERS))
-        write_whole(files[-1], differing.encode())
+        write_whole(file, catalogue.compose_text(topology.name).encode())
+    overlays = {lab_files.SERVERS: mixed.overlay(topology, asked.engine, file)}
     if asked.storage:
-        files.append(lab_files.file_of(name, lab_files.STORAGE))
-        write_whole(files[-1], storage_overlay.overlay(name, files[0], asked.storage).encode())
+        overlays[lab_files.STORAGE] = storage_overlay.overlay(name, file, asked.storage)
     if asked.endpoint:
-        nodes = [node.name for node in topology.nodes]
-        text = endpoints.overlay(name, files[0], topology.replication, nodes, asked.endpoint)
-        files.append(lab_files.file_of(name, lab_files.ENDPOINT))
-        write_whole(files[-1], text.encode())
+        overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
     if asked.manager and catalogue.manager(asked.manager.name).image:
-        text = managers.overlay(name, files[0], topology, asked.manager)
-        files.append(lab_files.file_of(name, lab_files.MANAGER))
-        write_whole(files[-1], text.encode())
+        overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
     if placed:
-        files.append(lab_files.file_of(name, lab_files.SITES))
-        write_whole(files[-1], site_files.overlay(name, topology, asked.sites).encode())
+        overlays[lab_files.SITES] = site_files.overlay(name, topology, asked.sites)
+    files = [file]
+    for suffix, text in overlays.items():
+        if text:
+            files.append(lab_files.file_of(name, suffix))
+            write_whole(files[-1], text.encode())
     profiles = ("load",) if asked.load else ()
     engines = {each: site.endpoint for each, site in placed.items() if each not in site_files.OPTIONAL or asked.load}
     started = compose.Project(name, tuple(files), env_file, profiles, engines)
@@ -308,8 +305,7 @@ def _passwords(node: Container) -> dict[str, str]:
 
     Empty if it has none of root's.
     """
-    entries: list[str] = node.attrs["Config"].get("Env") or []
-    variables = dict(entry.partition("=")[::2] for entry in entries)
+    variables = environment_of(node)
     root = variables.get("MYSQL_ROOT_PASSWORD", "")
     return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()} if root else {}
 
