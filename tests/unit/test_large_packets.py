@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from replication_lab.world.docker import not_started
 from replication_lab.world.packets import large_packets
 
 
@@ -55,3 +56,29 @@ def test_a_network_that_drops_large_packets_is_named_with_the_direction(drops, f
 def test_a_far_end_that_sends_nothing_at_all_is_not_blamed_on_large_packets(refused):
     """It does not run, or nothing leads there."""
     assert refused(large_packets.prove, [Across("all")]).found == "link source-replica does not answer"
+
+
+@pytest.fixture
+def starting(monkeypatch):
+    """Return what tells whether a lab is lost that starts on two sites, after these seconds, across such a link."""
+
+    def lab(*drops, seconds=20.0):
+        now = [100.0]
+        monkeypatch.setattr(not_started, "has_lost_one", lambda _name: False)
+        monkeypatch.setattr(not_started.clock, "timer", lambda: now[0])
+        monkeypatch.setattr(not_started.sites, "of", lambda _name: {"source": "here", "replica": "there"})
+        found = SimpleNamespace(name="lab-a", links=[Across(*drops)], refresh=lambda: None)
+        is_lost = not_started.of_lab(found)
+        now[0] += seconds
+        return is_lost
+
+    return lab
+
+
+def test_a_start_that_takes_long_ends_if_large_packets_are_dropped(starting):
+    """A replica would wait for minutes. A start of the usual length is not disturbed, and one is asked about once."""
+    slow = starting("down")
+
+    assert not starting("down", seconds=5)() and not starting()()
+    assert slow() and not slow()
+    assert not starting("all")()

@@ -325,6 +325,19 @@ def test_images_that_do_not_fit_on_the_disk_of_a_site_are_refused_before_they_ar
     assert error.expected == "500 MB to load a"
 
 
+def test_every_site_gets_the_images_of_its_nodes_and_of_what_stands_beside_them(monkeypatch):
+    """Each site all of them: a drill starts its lab without `lab up`."""
+    brought = {}
+    monkeypatch.setattr(site_images.images, "ensure", lambda _names: None)
+    monkeypatch.setattr(site_images, "bring", lambda site_, names: brought.update({site_: names}))
+    galera, db3 = catalogue.topology("galera"), "tcp://10.1.0.3:2375"
+    at = placed(galera, {"node2": DB2, "node3": db3}, {}, "overlay")
+    site_images.bring_all(LabRequest(galera, "mariadb", "lab-g", sites=at))
+
+    names = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "clients", "sidecar")]
+    assert brought == {DB2: names, db3: names}
+
+
 # --- the link ---------------------------------------------------------------------------------------------------------
 
 
