@@ -166,6 +166,21 @@ class FakeProxies:
         self.toxics.append((proxy, body.name))
 
 
+class OneToxiproxy:
+    """A lab on one engine: all its nodes dial the same Toxiproxy, which reaches each by its name."""
+
+    toxiproxy: FakeProxies
+
+    def proxied(self) -> dict[str, dict[str, str]]:
+        return self.toxiproxy.proxies()
+
+    def toxiproxy_beside(self, _node: str) -> FakeProxies:
+        return self.toxiproxy
+
+    def server_for(self, source: str, _dialler: str) -> str:
+        return f"{source}:3306"
+
+
 class FakeEcho(EchoConnection):
     """A far end that answers after the link's round trip; time passes meanwhile."""
 

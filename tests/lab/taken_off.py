@@ -289,6 +289,7 @@ TAKEN_OFF = {
     "backup-lock": Sabotage(unlocked, "the session that held the lock had ended on "),
     "switchover": Sabotage(read_only, " refused writes"),
     "clock": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
+    "clock-site": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
     "cpu": Sabotage(unlimited_cpu, ": update"),
     "memory": Sabotage(unlimited_memory, ": update"),
     "disk-fail": Sabotage(repaired, " for heal"),

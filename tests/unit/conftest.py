@@ -28,7 +28,7 @@ from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import planned, with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
-from replication_lab.world.docker import compose_version, machine, own_engine
+from replication_lab.world.docker import compose_version, machine, own_engine, sites
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.docker.machine import EngineMachine
@@ -100,6 +100,7 @@ def nothing_remembered():
     remembered = (docker_engine.client, compose_version.ask, compose_version.version)
     for answer in remembered:
         answer.cache_clear()
+    sites._used.clear()
     yield
     for answer in remembered:
         answer.cache_clear()

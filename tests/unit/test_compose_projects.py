@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.world import catalogue, files, lab_files, signals
-from replication_lab.world.docker import compose, images, labels, leftovers, project
+from replication_lab.world.docker import compose, images, labels, leftovers, not_started, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_files import LabState
@@ -299,7 +299,7 @@ def test_what_a_lab_remembers_reads_back(state, lab):
 
 
 def why(lab, stderr):
-    return project._why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
+    return not_started.why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
 
 
 def test_a_busy_port_is_told(lab):

@@ -27,6 +27,7 @@ REFUSED = {
     "fail-disk": "its disk is not emulated",
     "slow-disks": "its disk is not emulated",
     "clock": "only a server that the lab starts can have its own clock",
+    "clock-site": "only a server that the lab starts can have its own clock",
 }
 
 

@@ -93,7 +93,7 @@ def drill(
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
-    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
+    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"])
     _run(
         lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
         *(count, keep, json_),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -14,6 +13,7 @@ from replication_lab.world.docker import (
     beside_nodes,
     compose_version,
     engine,
+    free_space,
     images,
     labels,
     leftovers,
@@ -181,16 +181,13 @@ def _labs() -> Iterator[Finding]:
 
 
 def _free_space(found: EngineMachine) -> Finding:
-    if found.elsewhere and not images.is_current(beside_nodes.IMAGE):
-        why = f"the image {beside_nodes.IMAGE} is not built yet; {found.elsewhere}"
+    free = free_space.megabytes(engine.client())
+    if free is None:
+        why = f"the image {free_space.IMAGE} is not built yet; {found.elsewhere}"
         return Finding("disk", f"free space is not read: {why}", True)
-    root = Path(engine.client().info()["DockerRootDir"])
-    # A container's root is on the disk of the engine's data.
-    here = str(root) if root.exists() and not found.elsewhere else "/"
-    free = beside_nodes.on_machine().call(host.free_bytes, here)
-    is_enough = free > LEAST_GB * 1e9
+    is_enough = free > LEAST_GB * 1000
     return Finding(
-        "disk", f"{free / 1e9:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
+        "disk", f"{free / 1000:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
     )
 
 

@@ -27,7 +27,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.lab_files import LabState
 from replication_lab.world.machines import vm
-from replication_lab.world.packets import packet_ability, packet_rules
+from replication_lab.world.packets import large_packets, packet_ability, packet_rules
 from replication_lab.world.packets.link import RunningLink
 
 # The round trip of a link without a toxic is a millisecond or two. The machine is busy if it is longer than this, or if
@@ -83,7 +83,6 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint, asked.manager))
-    sites.bring_images(asked)
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -241,8 +240,9 @@ def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Pro
     """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
     nodes = replication.of(lab)
     nodes.warm_up()
+    proofs = large_packets.prove(lab.links)
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
-    proofs = at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
+    proofs += at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
     proofs += [*nodes.prove(toxics), *disks.prove(lab)]
     _refuse_unproved(lab, proofs, tell)
     return proofs

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,11 +64,6 @@ def available_mib(files: MachineFiles = HERE) -> int:
     if files is HERE:
         return psutil.virtual_memory().available >> 20
     return next(int(line.split()[1]) >> 10 for line in files.text(MEMORY).splitlines() if line.startswith("MemAvail"))
-
-
-def free_bytes(folder: str) -> int:
-    """Return the free space of the disk that a folder is on."""
-    return shutil.disk_usage(folder).free
 
 
 # The files of the kernel that are read of a machine.

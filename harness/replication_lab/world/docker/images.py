@@ -1,7 +1,6 @@
 """The lab's images: find those that are missing or out of date, and build only those."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ from rich.status import Status
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
-from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
+from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.base_image import last_lines
 
@@ -172,15 +171,14 @@ def state(name: str) -> str:
 
 def _check_space(names: Iterable[str]) -> None:
     needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
-    if elsewhere := machine.facts().elsewhere:
+    free = free_space.megabytes(engine.client())
+    if free is None:
+        elsewhere = machine.facts().elsewhere
         print(f"the free space for images is not checked: {elsewhere}", file=sys.stderr, flush=True)
         return
-    root = engine.client().info()["DockerRootDir"]
-    folder = next((path for path in (Path(root), *Path(root).parents) if path.exists()), Path("/"))
-    free = shutil.disk_usage(folder).free // 1_000_000
     if free < needed:
         raise LabError(
-            f"{free} MB free on the disk of {folder}",
+            f"{free} MB free on the disk of {engine.client().info()['DockerRootDir']}",
             f"{needed} MB to build {', '.join(names)}",
             "./lab clean --images, or docker system prune",
         )

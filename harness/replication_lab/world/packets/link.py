@@ -8,7 +8,6 @@ from urllib.parse import quote
 import msgspec
 
 from replication_lab.model.lab.packets import Packets
-from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
 from replication_lab.world.docker import beside_nodes, sites
@@ -17,7 +16,7 @@ from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.namespace import Beside, Guest, Namespace
 from replication_lab.world.packets.netem import Sender, Told
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
-from replication_lab.world.packets.pinger import Echo, Pinger
+from replication_lab.world.packets.pinger import Echo, Pinger, greets
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 
@@ -62,19 +61,18 @@ class RunningLink:
 
     def connect(self, answer_seconds: float) -> Pinger:
         """Return a connection to the far end across the link, from where clients run; the caller closes it."""
-        place: ClientPlace = HERE
-        address = self.address_for_clients
-        if sites.of_service(self.proxy.project, self.model.dialler) != self._site_of_proxy:
-            # From the proxy's site it would not cross the network between the sites.
-            place = beside_nodes.of(self.node(self.model.dialler))
-            address = (self._site_of_proxy.address, self.model.port)
-        elif self._clients_are_beside:
-            place = beside_nodes.of(self.proxy)
+        place, address = self._way
         return place.make(Pinger, self.far_end(), address, answer_seconds)
 
+    def greets(self, seconds: float) -> bool:
+        """Return whether the far end's first bytes arrive across the link within these seconds."""
+        place, address = self._way
+        return place.call(greets, address, seconds)
+
     @property
-    def _site_of_proxy(self) -> Site:
-        return sites.of_service(self.proxy.project, self.proxy.name)
+    def _way(self) -> tuple[ClientPlace, tuple[str, int]]:
+        """Where clients of the link run, and the address that they dial."""
+        return (beside_nodes.of(self.proxy) if self._clients_are_beside else HERE), self.address_for_clients
 
     @property
     def address_for_clients(self) -> tuple[str, int]:
@@ -84,8 +82,8 @@ class RunningLink:
     @property
     def _clients_are_beside(self) -> bool:
         # Nothing is started in a project that the lab did not write.
-        # Where the proxy is on another site, the way from here to it is not part of the link.
-        return self.touches_nodes and (beside_nodes.from_container() or bool(self._site_of_proxy.endpoint))
+        # In a lab on several sites the way from here to a proxy is not part of its links.
+        return self.touches_nodes and (beside_nodes.from_container() or bool(sites.of(self.proxy.project)))
 
     @property
     def crosses_sites(self) -> bool:

@@ -163,3 +163,12 @@ class Echo:
                 ) from error
             undo.pop_all()
         return connection
+
+
+def greets(address: tuple[str, int], seconds: float) -> bool:
+    """Return whether what is behind an address sends anything within these seconds, unasked, as a server does."""
+    try:
+        with socket.create_connection(address, timeout=seconds) as connection:
+            return bool(connection.recv(1))
+    except OSError:
+        return False
