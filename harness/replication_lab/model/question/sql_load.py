@@ -40,7 +40,7 @@ class Letters:
 class Transaction:
     """Statements, each as alternating texts and names of parameters, and the source of each parameter's values.
 
-    `changes` has for each statement the table whose number of rows it changes.
+    `changes` has for each statement the table that it changes.
     """
 
     statements: list[list[str]]
