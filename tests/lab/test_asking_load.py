@@ -47,8 +47,13 @@ function prepare()
   sysbench.sql.driver():connect():query("CREATE TABLE lua (" .. columns .. ") ENGINE=InnoDB")
 end
 """
+ACCOUNT = "CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL) ENGINE=InnoDB;\n"
+TRANSFER = """SELECT balance FROM account WHERE id = {id:1..4};
+UPDATE account SET balance = {balance:0..2000000000} WHERE id = {id};
+"""
 SCRIPTS = catalogue.ROOT / "tests" / "files" / "scripts"
 FEW = ("--rtt", "10ms", "--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
+OF_LEVELS = ("--duration", "2", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
 
 
 @pytest.fixture
@@ -122,6 +127,29 @@ def test_a_script_with_modules_and_options_is_measured(command, name):
     found = measured(command, "semisync", "--workload", str(SCRIPTS / name), "--script-option", "scale=50")
 
     assert all(line["figures"]["commits"] == len(line["samples"]["latency_ms"]) for line in found)
+
+
+@pytest.mark.long
+def test_lost_updates_of_the_users_transactions_are_found_and_none_where_a_level_prevents_them(command, tmp_path):
+    """At READ COMMITTED with the statements that show it; at SERIALIZABLE in as many transactions."""
+    rows = ", ".join(f"({number}, 0)" for number in range(1, 5))
+    (tmp_path / "account.sql").write_text(f"{ACCOUNT}INSERT INTO account VALUES {rows};\n")
+    (tmp_path / "transfer.sql").write_text(TRANSFER)
+    files = ("--schema", str(tmp_path / "account.sql"), "--workload", str(tmp_path / "transfer.sql"))
+    levels = ("--vary", "transaction_isolation=READ-COMMITTED,SERIALIZABLE")
+
+    answer = command("ask", "single", *files, "--clients", "6", "--check", *levels, *OF_LEVELS)
+    claims = {
+        claim["id"].rpartition("=")[2]: claim
+        for claim in json.loads(answer.stdout)["claims"]
+        if claim["id"].startswith("anomalies:")
+    }
+    lost = claims["READ-COMMITTED"]
+
+    assert answer.returncode == 1, answer.stderr
+    assert lost["verdict"] == "REFUTED" and "lost_updates" in lost["reason"]
+    assert "`SELECT balance FROM account WHERE id = " in lost["reason"]
+    assert claims["SERIALIZABLE"]["verdict"] == "HOLDS", claims["SERIALIZABLE"]["reason"]
 
 
 def test_the_error_of_a_script_never_has_the_password(command):

@@ -8,7 +8,7 @@ from typing import Any
 
 from replication_lab import replication
 from replication_lab.experiments.question.disks import on_disks, storage_of
-from replication_lab.experiments.question.load import Load, WithLag, load_of, make_tables
+from replication_lab.experiments.question.load import AnyLoad, WithLag, load_of, make_tables
 from replication_lab.experiments.question.load import prepare as prepare_load
 from replication_lab.experiments.question.topologies import (
     refuse_what_a_topology_cannot,
@@ -18,6 +18,7 @@ from replication_lab.experiments.question.topologies import (
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
 from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.lab.managers import manager_of
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
@@ -26,7 +27,7 @@ from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
-from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
+from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, Total, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint
@@ -46,11 +47,15 @@ from replication_lab.model.question.setting import (
     named,
 )
 from replication_lab.probes.bare_links import bare_links
+from replication_lab.workloads.checked_transactions import CheckedTransactions
+from replication_lab.workloads.histories import ANOMALIES
 from replication_lab.world import catalogue
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
+# In fewer transactions none is no finding.
+FEWEST_CHECKED = 300
 # The names of model/question/question.py's effects, in words and as figures.
 KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", p50)}
 
@@ -60,6 +65,10 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     topologies = {name: catalogue.topology(name) for name in question.topologies}
     claims = list(claims_of(question))
     with_lag = any(map(is_about_lag, claims))
+    if with_lag and question.check:
+        raise LabError(
+            "--check and a claim about the lag, which is that of another load", "one of the two", "leave out --check"
+        )
     for topology in topologies.values():
         refuse_what_a_topology_cannot(question, topology, with_lag)
     load, first = load_of(question), question.topologies[0]
@@ -149,6 +158,9 @@ def _claims(question: Question, claims: Sequence[Claim]) -> Iterator[Claim]:
                 (figure(effect.case) / figure(effect.baseline)).known(within=question.margin),
             )
     yield from _known_of_drills(question)
+    for case in map(named, question.combinations() if question.check else ()):
+        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
+        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
     yield from claims
 
 
@@ -207,13 +219,13 @@ def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-def _workload(load: Load, with_lag: bool, case: Case, preset: Preset) -> Load | WithLag:
+def _workload(load: AnyLoad, with_lag: bool, case: Case, preset: Preset) -> AnyLoad | WithLag:
     rate: dict[str, Any] = {} if case.state.rate is None else {"rate": case.state.rate}
     sized = replace(load, clients=case.state.clients, seconds=preset.sizes["seconds"], **rate)
-    return WithLag(sized) if with_lag else sized
+    return WithLag(sized) if with_lag and not isinstance(sized, CheckedTransactions) else sized
 
 
-def _prepare(question: Question, load: Load, lab: Lab) -> None:
+def _prepare(question: Question, load: AnyLoad, lab: Lab) -> None:
     """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
     for values in question.trials():
         # A case that names its engine is tried on that one only.

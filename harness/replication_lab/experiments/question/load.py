@@ -7,8 +7,10 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.dump import lines_of
 from replication_lab.model.question.load import INSERTS, SYSBENCH
 from replication_lab.model.question.question import Question
+from replication_lab.model.question.registers import registers
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.replication.following import followed
+from replication_lab.workloads.checked_transactions import CheckedTransactions
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.sql_transactions import quoted, script_of
@@ -18,6 +20,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 
 Load = Inserts | TimedScript | OwnCommand
+AnyLoad = Load | CheckedTransactions
 # That of the container load, built like every image of the lab.
 OWN_IMAGE = "replication-lab/load"
 ROWS = 10_000
@@ -29,9 +32,11 @@ end
 """
 
 
-def load_of(question: Question) -> Load:
+def load_of(question: Question) -> AnyLoad:
     """Return the load for one client; a case has its own number of clients."""
     workload = question.workload
+    if question.check:
+        return CheckedTransactions(registers(question.transactions))
     if question.load_command is not None:
         # A case has its own rate; that it has one is enough to try whether the command obeys it.
         return OwnCommand(question.load_command, question.load_image or OWN_IMAGE, rate=float(question.is_paced))
@@ -55,7 +60,7 @@ def load_of(question: Question) -> Load:
     )
 
 
-def prepare(question: Question, load: Load, lab: Lab) -> None:
+def prepare(question: Question, load: AnyLoad, lab: Lab) -> None:
     """Make the user's tables, those of the load, and the user's rows; try the load out.
 
     Raise LabError for a statement that failed.
@@ -64,7 +69,7 @@ def prepare(question: Question, load: Load, lab: Lab) -> None:
     _run(lab, source, question.schema)
     load.prepare(lab)
     _run(lab, source, question.init)
-    if isinstance(load, TimedScript | OwnCommand):
+    if not isinstance(load, Inserts):
         load.try_out(lab)
 
 

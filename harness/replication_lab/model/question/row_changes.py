@@ -49,8 +49,13 @@ def change_of(word: str, sql: str) -> Change | None:
 def _change(found: re.Match[str] | None, sign: int | None) -> Change:
     if found is None:
         return Change("", 0 if sign is not None else None)
-    name = found["table"].replace("`", "")
-    return Change(name if "." in name else f"{SCHEMA}.{name}", sign)
+    return Change(full_name(found["table"]), sign)
+
+
+def full_name(table: str) -> str:
+    """Return a table's name in a statement as SCHEMA.TABLE."""
+    name = table.replace("`", "")
+    return name if "." in name else f"{SCHEMA}.{name}"
 
 
 def directions(changes: Iterable[Change | None]) -> dict[str, int]:
