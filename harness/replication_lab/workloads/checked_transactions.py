@@ -84,7 +84,7 @@ class CheckedTransactions:
     def try_out(self, lab: Lab) -> None:
         """Raise LabError unless there is exactly one row of each key that the transactions use."""
         server = lab.node(replication.of(lab).written_at()).server()
-        for (table, column), keys in self.registers.rows.items():
+        for table, column, keys in self.registers.rows:
             asked, high = f"{table} with {column} from {keys.low} to {keys.high}", keys.high - keys.low + 1
             count = f"SELECT COUNT(*) AS many, COUNT(DISTINCT {column}) AS different FROM {table}"
             (found,) = server.rows(f"{count} WHERE {column} BETWEEN {keys.low} AND {keys.high}")

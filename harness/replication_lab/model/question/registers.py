@@ -48,9 +48,6 @@ class RegisterTransaction:
     steps: list[RowStep]
     drawn: dict[str, Numbers]
 
-    def keys(self, step: RowStep) -> Numbers:
-        return self.drawn[step.key] if step.key in self.drawn else Numbers(int(step.key), int(step.key))
-
 
 @dataclass(frozen=True)
 class Registers:
@@ -61,15 +58,13 @@ class Registers:
     values: Numbers
 
     @property
-    def rows(self) -> dict[tuple[str, str], Numbers]:
-        """Return the least and the greatest key that is used, by table and the column of its keys."""
-        found: dict[tuple[str, str], Numbers] = {}
-        for each in self.transactions:
-            for step in each.steps:
-                keys = each.keys(step)
-                known = found.get((step.table, step.key_column), keys)
-                found[step.table, step.key_column] = Numbers(min(known.low, keys.low), max(known.high, keys.high))
-        return found
+    def rows(self) -> set[tuple[str, str, Numbers]]:
+        """Return which keys the steps use: the table, the column of its keys, the least and the greatest of them."""
+        return {
+            (step.table, step.key_column, each.drawn.get(step.key) or Numbers(*[int(step.key)] * 2))
+            for each in self.transactions
+            for step in each.steps
+        }
 
 
 def registers(transactions: Sequence[Transaction]) -> Registers:
@@ -96,8 +91,6 @@ def _transaction(given: Transaction) -> RegisterTransaction:
     for step in steps:
         if not step.key.isdecimal() and step.key not in drawn:
             raise _unreadable(f"{_text(step.pieces)}: its key {{{step.key}}} is no number, or is written elsewhere")
-        if others := {*step.pieces[1::2]} - {step.key, *step.values}:
-            raise _unreadable(f"{_text(step.pieces)}: {{{min(others)}}} is neither its key nor what it writes")
     return RegisterTransaction(steps, drawn)
 
 
@@ -106,11 +99,9 @@ def _step(pieces: list[str]) -> RowStep:
     if found := SELECT.fullmatch(text):
         return RowStep(pieces, *_row(found), reads=tuple(_names(found["columns"])))
     if found := UPDATE.fullmatch(text):
-        sets = [each.split("=") for each in found["sets"].split(",")]
-        values = tuple(value.strip(" {}\n\t") for _, value in sets)
-        return RowStep(
-            pieces, *_row(found), writes=tuple(_names(",".join(column for column, _ in sets))), values=values
-        )
+        columns, values = zip(*(each.split("=") for each in found["sets"].split(",")), strict=True)
+        names = tuple(value.strip(" {}\n\t") for value in values)
+        return RowStep(pieces, *_row(found), writes=tuple(_names(",".join(columns))), values=names)
     raise _unreadable(f"{text}: {_why(text)}")
 
 
