@@ -74,7 +74,7 @@ def test_the_time_is_told_with_what_readings_cannot_see():
 
 def test_what_readings_cannot_see_is_named_where_none_was_seen():
     """The verdict holds as far as it can be seen, and says how far."""
-    result, verdict = judged(writable={"node1": [(0.0, 5.0)], "node2": [(5.0, 6.0)]}, read_every_s=0.4)
+    result, verdict = judged(writable={"node1": [(0.0, 5.0)], "node2": [(5.0, 6.0)]}, read_every_s=0.34)
 
     assert verdict.verdict is Verdict.HOLDS and "less than 0.4 s cannot be seen" in verdict.reason
     assert "at once (less than 0.4 s cannot be seen)" in text(summed_up(result))

@@ -1,5 +1,6 @@
 """In which time two servers took writes at once, how exactly that is known, and what is not known without it."""
 
+import math
 from collections.abc import Iterator
 
 from replication_lab.model.drill.checkers import Figures, Window, together
@@ -62,7 +63,7 @@ def resolution(evidence: Evidence) -> str:
     """Return in words how exactly that time is known; empty for older records, which do not tell it."""
     if not evidence.read_every_s or any(evidence.unread.values()):
         return ""
-    every = f"{evidence.read_every_s:.1f} s"
+    every = f"{math.ceil(round(evidence.read_every_s * 10, 6)) / 10:.1f} s"
     if not together(evidence.writable):
         return f"less than {every} cannot be seen"
     least, most = bounds(evidence)
