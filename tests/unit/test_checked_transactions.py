@@ -60,23 +60,29 @@ WRITE = "UPDATE t SET a = {new:1..2000000000} WHERE id = {id:1..9};"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("UPDATE t SET a = a - 1 WHERE id = {id:1..9};", "`UPDATE t SET a = a - 1 WHERE id = {id}`: what it writes is"),
-        ("UPDATE t SET a = 7 WHERE id = {id:1..9};", "what it writes is no parameter of its own"),
+        (
+            "UPDATE t SET a = a - 1 WHERE id = {id:1..9};",
+            "`UPDATE t SET a = a - 1 WHERE id = {id}`: what it writes is not",
+        ),
+        ("UPDATE t SET a = 7 WHERE id = {id:1..9};", "what it writes is not a parameter of its own"),
         ("UPDATE t SET a = {new:1..2000000000};", "it does not name one row by one key"),
         ("SELECT a FROM t WHERE id > {id:1..9};", "it does not name one row by one key"),
         ("SELECT a FROM t WHERE id = {id:1..9} AND b = 1;", "it does not name one row by one key"),
         ("SELECT SUM(a) FROM t WHERE id = {id:1..9};", "it does not name one row by one key"),
-        ("INSERT INTO t VALUES (1);", "INSERT is no read or write of a row that is there"),
-        ("DELETE FROM t WHERE id = {id:1..9};", "DELETE is no read or write"),
-        ("SET @a = 1;", "SET is no read or write"),
+        ("INSERT INTO t VALUES (1);", "INSERT neither reads nor updates a row that is there"),
+        ("DELETE FROM t WHERE id = {id:1..9};", "DELETE neither reads nor updates"),
+        ("SET @a = 1;", "SET neither reads nor updates"),
         (f"{READ}\n--\nUPDATE t SET a = {{new:8}} WHERE id = {{id:1..9}};", "{new} have less than 1000000 numbers"),
         (f"{READ}\n--\nUPDATE t SET a = {{new:1..99}} WHERE id = {{id:1..9}};", "{new} have less than 1000000 numbers"),
         (
             f"{WRITE}\n--\nUPDATE t SET b = {{new:1..99}} WHERE id = 1;\n--\n{READ}",
             "{new} have less than 1000000 numbers",
         ),
-        ("UPDATE t SET a = {id:1..2000000000} WHERE id = {id};", "its key {id} is no number, or is written elsewhere"),
-        ("SELECT a FROM t WHERE id = {id:8};", "its key {id} is no number"),
+        (
+            "UPDATE t SET a = {id:1..2000000000} WHERE id = {id};",
+            "its key {id} is not a number, or is written elsewhere",
+        ),
+        ("SELECT a FROM t WHERE id = {id:8};", "its key {id} is not a number"),
         (WRITE, "no statement reads a column that a statement writes"),
         (f"{WRITE}\n--\nSELECT b FROM t WHERE id = 1;", "no statement reads a column that a statement writes"),
         (f"{WRITE}\n--\nSELECT a FROM t WHERE name = 1;", "rows of lab.t are found by"),
@@ -242,5 +248,5 @@ def test_written_numbers_begin_above_those_of_the_rows(lab, refused):
 def test_nothing_is_made_for_it(lab):
     """The tables are the user's."""
     CheckedTransactions(parsed()).prepare(lab)
-    with pytest.raises(LabError, match="no parameter of its own"):
+    with pytest.raises(LabError, match="not a parameter of its own"):
         parsed("UPDATE t SET a = a + 1 WHERE id = 1;")

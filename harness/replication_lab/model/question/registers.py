@@ -1,4 +1,4 @@
-"""A user's transactions as reads and writes of columns in rows that one key names, or why they are none."""
+"""A user's transactions as reads and writes of columns in rows that one key names, or why they are not."""
 
 import re
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _transaction(given: Transaction) -> RegisterTransaction:
     drawn = {name: each for name, each in given.parameters.items() if name not in written and isinstance(each, Numbers)}
     for step in steps:
         if not step.key.isdecimal() and step.key not in drawn:
-            raise _unreadable(f"{_text(step.pieces)}: its key {{{step.key}}} is no number, or is written elsewhere")
+            raise _unreadable(f"{_text(step.pieces)}: its key {{{step.key}}} is not a number, or is written elsewhere")
     return RegisterTransaction(steps, drawn)
 
 
@@ -117,10 +117,10 @@ def _names(columns: str) -> list[str]:
 def _why(text: str) -> str:
     word = text.split(maxsplit=1)[0].upper()
     if COMPUTES.fullmatch(text):
-        return "what it writes is no parameter of its own, so that a read does not show whose write it saw"
+        return "what it writes is not a parameter of its own, so that a read does not show whose write it saw"
     if word in ("SELECT", "UPDATE"):
         return "it does not name one row by one key"
-    return f"{word} is no read or write of a row that is there"
+    return f"{word} neither reads nor updates a row that is there"
 
 
 def _values(transactions: Sequence[Transaction], found: Sequence[RegisterTransaction]) -> Numbers:
