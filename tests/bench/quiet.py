@@ -23,7 +23,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from replication_lab.world.docker.lab import Lab
 
-SECONDS, PART_SECONDS = 110, 4
+SECONDS, PART_SECONDS = 60, 4
 NAME = f"quiet-{os.getpid()}"
 
 

@@ -1,8 +1,8 @@
 """What witnesses cost: the throughput of a load with and without them, in turn, and the CPUs that they take.
 
 They are those of every load and every drill (witnesses/witness.py), the reading of the machine's noise, and that of
-which servers take writes, which drills with an endpoint or a manager have. A cluster's witness reads in Galera only,
-those of replicated and emulated disks in labs that have them.
+which servers take writes, which drills with an endpoint or a manager have. The witnesses of clusters, and of replicated
+and emulated disks, have nothing to read in these labs.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,6 @@ ROUNDS, SECONDS, IDLE_SECONDS = 12, 4, 10
 LOADS = (
     ("semisync", "wan-85ms", 1, "one client of a semi-synchronous source 85 ms away"),
     ("async", "lan", 16, "16 clients of an asynchronous source"),
-    ("galera", "", 8, "8 clients of three Galera nodes"),
 )
 
 
@@ -36,8 +35,7 @@ def figures(name: str) -> Iterator[BenchFigure]:
     for topology, toxic, clients, what in LOADS:
         lab = project.start(LabRequest(catalogue.topology(topology), "mariadb", name, load=True, keep=False))
         try:
-            if toxic:
-                put(lab.link("source-replica"), catalogue.toxic(toxic))
+            put(lab.link("source-replica"), catalogue.toxic(toxic))
             load = Inserts(clients=clients, seconds=SECONDS)
             load.prepare(lab)
             # Alternately first: a load that comes second finds a larger table.
