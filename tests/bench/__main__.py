@@ -230,12 +230,13 @@ def bench(part: str) -> None:
     """Measure all, or one PART, print a table, and write it to runs/TIME-bench.json."""
     docker_engine.ensure()
     up.tidy(tell)
-    names = [
-        *up.image_names("mariadb", True, catalogue.topology("galera")),
-        *up.image_names("mariadb", topology=catalogue.topology("drbd")),
-        *overlay.IMAGES,
-        *("mysql-8.0", "mysql-5.5", "sandbox"),
-    ]
+    names = [*up.image_names("mariadb", True, catalogue.topology("galera"))]
+    if part not in ("witnesses", "watched", "live", "ledger"):
+        names += [
+            *up.image_names("mariadb", topology=catalogue.topology("drbd")),
+            *overlay.IMAGES,
+            *("mysql-8.0", "mysql-5.5", "sandbox"),
+        ]
     images.ensure(dict.fromkeys(names))
     found, loop = [], typical_loop_us()
     for one in figures(part):
