@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.record.measurement import Measurement
@@ -14,44 +13,38 @@ from replication_lab.probes.noise import A_SECOND, ALL_THE_TIME
 from replication_lab.runner.session import SLOWER
 from replication_lab.world import journal
 
-from tests.bench.quiet import Quiet
 from tests.kept_table import table
 from tests.records import golden
 
-QUIET = golden.HERE / "quiet.json"
 # Of a limit that was exceeded, programs follow by name; these are the engine's and the lab's own.
 NAMED = re.compile(r"([\w.-]+) \d+% of a CPU|([\w.-]+) \d+ MiB/s")
 OWN = re.compile(r"docker.*|containerd.*|runc.*|mysqld|mariadbd|kworker.*")
-# What the noise guard says, in its words and in the table's, and the fields of a noise: of all the time, of a second.
+# What others used, in words, the limit on it all the time and in a second, and the field of a noise that tells it.
 USED = (
-    ("other programs used {} of the CPUs", "the CPUs", "foreign", "foreign_cpu", "foreign_cpu_of_a_second"),
-    ("{} of the CPU time was stolen", "stolen CPU time", "steal", "steal", ""),
-    ("other programs used {} of a disk", "a disk", "disk", "foreign_disk", ""),
-    ("tasks waited for memory", "memory", "memory", "memory_stalled", ""),
+    ("the CPUs, all the time", ALL_THE_TIME.foreign, "foreign_cpu"),
+    ("the CPUs, in a second", A_SECOND.foreign, "foreign_cpu_of_a_second"),
+    ("stolen CPU time, all the time", ALL_THE_TIME.steal, "steal"),
+    ("a disk, all the time", ALL_THE_TIME.disk, "foreign_disk"),
+    ("memory, all the time", ALL_THE_TIME.memory, "memory_stalled"),
 )
 
 
 def noise_limits() -> str:
-    """Return how often each limit was exceeded, and by how much, in kept measurements and on a quiet machine."""
-    quiet, found, rows = msgspec.json.decode(QUIET.read_bytes(), type=Quiet), list(_without_others()), []
-    for said, words, limit, whole, second in USED:
-        for when, spans, limits, field in (
-            ("all the time", quiet.parts, ALL_THE_TIME, whole),
-            ("in a second", quiet.seconds, A_SECOND, second),
-        ):
-            bound = getattr(limits, limit)
-            told = [share > bound for each in found if field and (share := getattr(each, field)) is not None]
-            own = next(alarms for what, alarms in spans.items() if what.startswith(said))
-            kept, highest = _of(told), f"{own.highest:.0%}"
-            rows.append((f"{words}, {when}", f"{bound:.0%}", kept, f"{own.beyond} of {own.judged}", highest))
+    """Return how often each limit was exceeded in kept measurements without another program, and the largest share."""
+    found, rows = list(_without_others()), []
+    for words, limit, field in USED:
+        shares = [share for each in found if (share := getattr(each, field)) is not None]
+        rows.append((words, limit, [share > limit for share in shares], f"{max(shares):.0%}"))
     slower = ["slower than usual" in each.why for each in found if each.loop_us is not None]
-    rows.append(("CPUs that are slower than usual", f"{SLOWER:.0%}", _of(slower), "–", "–"))
-    head = ("limit on", "limit", "kept measurements beyond it", "spans of a quiet machine beyond it", "the most there")
-    return table(head, rows)
-
-
-def _of(told: list[bool]) -> str:
-    return f"{sum(told)} of {len(told)}" if told else "not recorded"
+    rows.append(("CPUs that are slower than usual", SLOWER, slower, "–"))
+    head = ("limit on", "limit", "measurements beyond it", "share of them", "the most")
+    return table(
+        head,
+        [
+            (words, f"{limit:.0%}", f"{sum(beyond)} of {len(beyond)}", f"{sum(beyond) / len(beyond):.1%}", most)
+            for words, limit, beyond, most in rows
+        ],
+    )
 
 
 @cache
