@@ -12,7 +12,7 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import put
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.runner.succession import TakesWrites
 from replication_lab.witnesses.witness import observing
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue, clock, host

@@ -16,8 +16,9 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
 from replication_lab.model.drill.history import Outcome, StatementEnd, encode, parse
+from replication_lab.model.lab import companion
 from replication_lab.model.lab.companion import settings_apart
-from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
@@ -32,7 +33,7 @@ from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, Tr
 from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
 
 HAPROXY = catalogue.endpoint("haproxy")
-DEFAULTS = asked_endpoint("haproxy", HAPROXY, {})
+DEFAULTS = companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {})
 IN_CONTAINERS = [name for name in catalogue.topologies() if catalogue.topology(name).replication != "drbd"]
 
 
@@ -41,7 +42,7 @@ IN_CONTAINERS = [name for name in catalogue.topologies() if catalogue.topology(n
 
 def test_what_is_not_set_has_the_value_of_the_endpoints_file():
     """And all that is in force is told."""
-    assert dict(asked_endpoint("haproxy", HAPROXY, {"inter": "200"}).settings) == {
+    assert dict(companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"inter": "200"}).settings) == {
         **{name: each.default for name, each in HAPROXY.settings.items()},
         "inter": 200,
     }
@@ -51,7 +52,7 @@ def test_what_is_not_set_has_the_value_of_the_endpoints_file():
 @pytest.mark.parametrize(("name", "value"), [("intre", "200"), ("inter", "0"), ("inter", "1s"), ("fall", "-1")])
 def test_a_setting_that_the_endpoint_does_not_have_is_refused(refused, name, value):
     """Before anything starts."""
-    assert name in refused(asked_endpoint, "haproxy", HAPROXY, {name: value}).found
+    assert name in refused(companion.asked, ENDPOINT, "haproxy", HAPROXY.settings, {name: value}).found
 
 
 def test_settings_of_the_endpoint_are_told_apart_from_those_of_servers():
@@ -77,7 +78,7 @@ def test_the_overlay_of_each_topology_adds_one_service_and_an_account_on_each_no
     """HAProxy writes to and reads from every node, by the settings that were asked for."""
     topology = catalogue.topology(name)
     nodes = [node.name for node in topology.nodes]
-    asked = asked_endpoint("haproxy", HAPROXY, {"inter": 321, "fall": 7})
+    asked = companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"inter": 321, "fall": 7})
     found = yaml.safe_load(endpoint.overlay("lab-x", Path("x.yaml"), topology.replication, nodes, asked))
 
     assert set(found["services"]) == {"haproxy", *nodes}
@@ -94,7 +95,7 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
     question = Question(topologies=["async"], vary={"endpoint": ["none", "haproxy"]}, settings={"endpoint.fall": "1"})
     labs = [case.lab.endpoint for case in experiments.asked(question).cases]
 
-    assert labs == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1})]
+    assert labs == [None, companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"fall": 1})]
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
 
 
@@ -175,7 +176,7 @@ def test_a_drill_at_an_endpoint_gets_a_lab_with_one(monkeypatch, tmp_path):
         for drill in (plain, plain, plain.at_endpoint("haproxy", {"fall": 1}), plain):
             labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
 
-    assert started == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1}), None]
+    assert started == [None, companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"fall": 1}), None]
 
 
 class FakeUp:

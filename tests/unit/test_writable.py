@@ -13,8 +13,8 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import ThroughEndpoint
 from replication_lab.model.drill.writable import LONGEST_GAP_SECONDS
 from replication_lab.report.drill_text import text
-from replication_lab.runner import takes_writes
-from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.runner import succession
+from replication_lab.runner.succession import TakesWrites
 from replication_lab.world import clock
 
 from tests.unit.synthetic_drill import HISTORY, evidence, fault, summed_up
@@ -45,10 +45,10 @@ def test_a_reading_counts_until_the_next_one():
     """Or until the server was not there; for a moment only if nothing is known for long."""
     readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
 
-    assert takes_writes.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
-    assert takes_writes.spans(readings[:3], 10, [(10.5, 13.0)]) == [(0.0, 0.5)]
-    assert takes_writes.spans([(10.0, True), (11.2, False)], 10) == [(0.0, 1.2)], "an answer that was late"
-    assert takes_writes.spans([], 10) == []
+    assert succession.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
+    assert succession.spans(readings[:3], 10, [(10.5, 13.0)]) == [(0.0, 0.5)]
+    assert succession.spans([(10.0, True), (11.2, False)], 10) == [(0.0, 1.2)], "an answer that was late"
+    assert succession.spans([], 10) == []
 
 
 def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():

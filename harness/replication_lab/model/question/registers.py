@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.row_changes import NAME, TABLE, full_name
-from replication_lab.model.question.sql_load import Numbers, Transaction
+from replication_lab.model.question.sql_load import IDENTIFIER, TABLE, Numbers, Transaction, full_name
 
 VALUE = r"(?:\{\w+\}|\d+)"
-BY_KEY = rf"\s+WHERE\s+(?P<key_column>{NAME})\s*=\s*(?P<key>{VALUE})"
+BY_KEY = rf"\s+WHERE\s+(?P<key_column>{IDENTIFIER})\s*=\s*(?P<key>{VALUE})"
 SELECT = re.compile(
-    rf"SELECT\s+(?P<columns>\*|{NAME}(?:\s*,\s*{NAME})*)\s+FROM\s+{TABLE}{BY_KEY}"
+    rf"SELECT\s+(?P<columns>\*|{IDENTIFIER}(?:\s*,\s*{IDENTIFIER})*)\s+FROM\s+{TABLE}{BY_KEY}"
     r"(?:\s+(?:FOR\s+(?:UPDATE|SHARE)|LOCK\s+IN\s+SHARE\s+MODE))?",
     re.IGNORECASE,
 )
-SET = rf"(?:{NAME})\s*=\s*\{{\w+\}}"
+SET = rf"(?:{IDENTIFIER})\s*=\s*\{{\w+\}}"
 UPDATE = re.compile(rf"UPDATE\s+{TABLE}\s+SET\s+(?P<sets>{SET}(?:\s*,\s*{SET})*){BY_KEY}", re.IGNORECASE)
 COMPUTES = re.compile(rf"UPDATE\s.*{BY_KEY}", re.IGNORECASE | re.DOTALL)
 READABLE = "SELECT COLUMN FROM TABLE WHERE KEY = {k:1..9}, UPDATE TABLE SET COLUMN = {v:1..2000000000} WHERE KEY = {k}"
