@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from replication_lab.model.drill.checkers import Figures, Window, together
 from replication_lab.model.drill.drill import Expectation
@@ -46,17 +47,12 @@ def bounds(evidence: Evidence) -> Window:
     least = {
         node: [(at, end - every) for at, end in own if end - at > every] for node, own in evidence.writable.items()
     }
-    most = {node: _joined([(at - every, end) for at, end in own]) for node, own in evidence.writable.items()}
+    # Two spans of one server are not two servers: a begin is after the end before it.
+    most = {
+        node: [(max(at - every, before), end) for (_, before), (at, end) in pairwise([(0.0, -math.inf), *own])]
+        for node, own in evidence.writable.items()
+    }
     return together(least), together(most)
-
-
-def _joined(spans: list[Window]) -> list[Window]:
-    """Return spans in order without an overlap: two of one server are not two servers."""
-    found: list[Window] = []
-    for begin, end in spans:
-        since = found.pop()[0] if found and begin <= found[-1][1] else begin
-        found.append((since, end))
-    return found
 
 
 def resolution(evidence: Evidence) -> str:
