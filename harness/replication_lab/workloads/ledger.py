@@ -3,7 +3,7 @@
 import re
 import string
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -68,6 +68,7 @@ IDS_PER_CLIENT = 1_000_000_000
 RETRY_SECONDS = 0.1
 # A client of an endpoint waits longer after each failure in a row, as the pool of an application does.
 BACKOFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+UNNAMED = "a table that a statement does not name alone"
 INSERT_ALONE = Drawn([], writes=True)
 WATCH_SECONDS = 0.02
 
@@ -126,6 +127,13 @@ class Ledger:
             for name, sign in signs.items()
             if sign and not any(_names(text, name) for text in programs)
         }
+
+    def uncounted_tables(self, counted: Container[str]) -> list[str]:
+        """Return the user's tables that the clients change and whose rows do not show which changes were lost."""
+        changes = {change for each in self.transactions for change in each.changes if change}
+        others = {change.table or UNNAMED for change in changes if change.table not in counted}
+        updated = {f"{change.table} (its updates)" for change in changes if change.table in counted and not change.sign}
+        return sorted(others | updated)
 
     def statements(self, number: int, own: Sequence[str] = ()) -> list[str]:
         """Return a transaction: the client's own statements, then its row."""

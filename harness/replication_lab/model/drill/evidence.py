@@ -150,7 +150,9 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     `from_injection` the time without service begins with the injection of the first fault; in older records when it had
     returned. `endpoint` is what clients met behind the endpoint, if they used one.
     `writable` are the times, from and until, at which each server of a source and its replicas said that it takes
-    writes; a drill with an endpoint or a manager has them.
+    writes; a drill with an endpoint or a manager has them. `unread` are the times in which one that may have taken
+    writes was not read for too long, `read_every_s` is the longest time between two other readings; older records have
+    neither. `uncounted_tables` are the user's tables that the clients change and that are no counted ones.
     """
 
     drill: Drill
@@ -183,6 +185,9 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     from_injection: bool = False
     endpoint: ThroughEndpoint | None = None
     writable: dict[str, list[tuple[float, float]]] = {}
+    unread: dict[str, list[tuple[float, float]]] = {}
+    read_every_s: float = 0.0
+    uncounted_tables: list[str] = []
 
     @property
     def mended(self) -> float:
