@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from replication_lab import experiments, runs
 from replication_lab.model.experiment.run_request import RunRequest
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Only
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
@@ -242,7 +242,7 @@ def is_usable(evidence, drill):
 
 def _meddled(labs, request, ledger, meanwhile):
     """Run a drill on these labs with an action of others at the first line that has a word."""
-    lab, pending = labs.lab(), [meanwhile]
+    lab, pending = labs.lab(request.drill), [meanwhile]
 
     def tell(line):
         print(line)

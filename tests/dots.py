@@ -10,6 +10,7 @@ from tests import picture
 
 WIDTH, LEFT, RIGHT = 760, 230, 170
 CAPTION, ROW, FOOT = 28, 24, 30
+MADE = svg.elements()
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,18 @@ def drawn(told: str, panels: Sequence[Panel]) -> str:
     for panel in panels:
         parts += _panel(panel, y)
         y += panel.height
-    back = svg.rect(0, 0, WIDTH, y, class_="back")
-    return svg.picture(WIDTH, y, told, svg.tag("style", picture.style()), back, *parts, class_="chart") + "\n"
+    return picture.framed(WIDTH, y, told, parts, **{"class": "chart"})
 
 
 def _panel(panel: Panel, y: float) -> list[str]:
     values = [each for dot in panel.dots for each in (dot.value, *(dot.ends or ()), dot.published or 0)]
     on, top = Scale(*around(values, log=False), LEFT, WIDTH - RIGHT), y + CAPTION
     bottom = top + ROW * len(panel.dots)
-    parts = [svg.text(panel.told, 12, y + 18, class_="caption")]
+    parts = [MADE.text(panel.told, 12, y + 18, "caption")]
     for tick in on.ticks():
         parts += [
-            svg.line(on.at(tick), top, on.at(tick), bottom, class_="grid"),
-            svg.tick_label(svg.label(tick), on.at(tick), bottom + 14, WIDTH),
+            MADE.line(on.at(tick), top, on.at(tick), bottom, "grid"),
+            MADE.tick_label(svg.label(tick), on.at(tick), bottom + 14, WIDTH),
         ]
     for number, dot in enumerate(panel.dots):
         parts += _row(dot, on, top + ROW * (number + 0.5))
@@ -60,14 +60,14 @@ def _panel(panel: Panel, y: float) -> list[str]:
 
 
 def _row(dot: Dot, on: Scale, y: float) -> list[str]:
-    parts = [svg.text(dot.name, LEFT - 10, y + 4, text_anchor="end")]
+    parts = [MADE.text(dot.name, LEFT - 10, y + 4, anchor="end")]
     if dot.ends:
         low, high = map(on.at, dot.ends)
-        parts += [svg.line(low, y, high, y, class_="s1", stroke_width=2)]
-        parts += [svg.line(end, y - 4, end, y + 4, class_="s1", stroke_width=2) for end in (low, high)]
-    parts.append(svg.marker(0, on.at(dot.value), y, 4.5, class_="dot s1"))
+        parts += [MADE.line(low, y, high, y, "s1", 2)]
+        parts += [MADE.line(end, y - 4, end, y + 4, "s1", 2) for end in (low, high)]
+    parts.append(MADE.marker(0, on.at(dot.value), y, 4.5, "dot s1"))
     if dot.published is not None:
-        parts.append(svg.marker(2, on.at(dot.published), y, 4.5, class_="published"))
+        parts.append(MADE.marker(2, on.at(dot.published), y, 4.5, "published"))
     said = f"{dot.value:.4g}" + ("" if dot.published is None else f" (published {dot.published:.4g})")
-    parts.append(svg.text(said, WIDTH - RIGHT + 8, y + 4))
+    parts.append(MADE.text(said, WIDTH - RIGHT + 8, y + 4))
     return parts

@@ -25,11 +25,11 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page, kept_anomalies
+from tests import drill_page, kept_anomalies, kept_managers
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
-from tests.kept_table import digits, known_value, quoted, table, with_interval
+from tests.kept_table import digits, known_value, quoted, span, table, with_interval
 from tests.records import golden
 
 ROOT = catalogue.ROOT
@@ -198,8 +198,10 @@ def first_lines(page: str) -> str:
     """Return the answer of a page of results: words of answers.yaml, figures of the kept record."""
     given = yaml.safe_load(ANSWERS.read_text())[page]
     found = experiment(given["record"])
-    claims = {row.id: row for row in found.claims if row.engine == "mariadb"}
-    cases = {case.name: case for case in found.cases if case.engine == "mariadb"}
+    engines = [case.engine for case in found.cases]
+    told = "mariadb" if "mariadb" in engines else engines[0]
+    claims = {row.id: row for row in found.claims if row.engine == told}
+    cases = {case.name: case for case in found.cases if case.engine == told}
 
     def figure(name: re.Match[str]) -> str:
         if name[1] in claims:
@@ -269,37 +271,39 @@ def disk_use(name: str) -> str:
     return table(("case", "writes a commit", "flushes a commit", "disk busy"), rows())
 
 
+# The cases that have a row, by their names; MariaDB waits at AFTER_COMMIT by default.
 NAMES = {
-    "async": "asynchronous",
-    "semisync": "semi-synchronous (AFTER_COMMIT)",
-    "drbd": "DRBD, protocol C",
-    "galera": "Galera, 3 nodes",
-    "group": "Group Replication, 3 nodes",
+    "topology=async": "asynchronous",
+    "topology=semisync": "semi-synchronous (AFTER_COMMIT)",
+    "wait_point=AFTER_SYNC": "semi-synchronous (AFTER_SYNC)",
+    "topology=drbd": "DRBD, protocol C",
+    "topology=galera": "Galera, 3 nodes",
+    "topology=group": "Group Replication, 3 nodes",
 }
 
 
-def topologies(name: str) -> str:
-    """Return the table of a question that compared topologies and drilled each: what a commit costs, what is lost."""
-    summary, outages = experiment(name), _outages(name)
-    cases = sorted(summary.cases, key=lambda case: -_figure(case, "throughput"))
+def topologies(*names: str) -> str:
+    """Return the table of questions that drilled each of their cases: what a commit costs, what is lost."""
+    drilled = {each.case: each for name in names for each in experiment(name).drilled}
+    outages = {case: seconds for name in names for case, seconds in _outages(name).items()}
+    cases = [case for name in names for case in experiment(name).cases if case.name in NAMES]
 
     def rows() -> Iterator[tuple[str, ...]]:
-        for case in cases:
+        for case in sorted(cases, key=lambda case: -_figure(case, "throughput")):
             latencies = [case.pooled[name] for name in ("min_ms", "p50_ms", "p99_ms")]
-            found = next(each for each in summary.drilled if each.case == case.name)
+            found = drilled[case.name]
             assert found.lost
-            lost = _range(found.lost.low, found.lost.high, 0)
+            lost = span(found.lost.low, found.lost.high, 0)
             # Clients of a drill pause, so that they write at another rate than the load.
-            rates = [
-                phase.throughput or 0 for drill in found.drills for phase in drill.phases if phase.name == "before"
-            ]
+            before = [phase for drill in found.drills for phase in drill.phases if phase.name == "before"]
+            rates = [phase.throughput or 0 for phase in before]
             yield (
-                NAMES[case.name.partition("=")[2]],
+                NAMES[case.name],
                 digits(_figure(case, "throughput")),
                 " / ".join(map(digits, latencies)),
                 f"{latencies[1] / _figure(case, 'rtt_p50_ms'):.2f}",
-                f"{f'**{lost}**' if lost != '0' else lost}, at {_range(min(rates), max(rates), 0)}/s",
-                _range(min(outages[case.name]), max(outages[case.name]), 1),
+                f"{f'**{lost}**' if lost != '0' else lost}, at {span(min(rates), max(rates), 0)}/s",
+                span(min(outages[case.name]), max(outages[case.name]), 1),
             )
 
     head = ("transactions/s", "fastest / p50 / p99, ms", "p50 ÷ RTT", "lost, at what rate", "s of outage")
@@ -323,12 +327,6 @@ def _outages(name: str) -> dict[str, list[float]]:
                 seconds = checkers.outage(attempts, each.windows[0][0], each.acted[0].broke)
                 found.setdefault(each.case, []).append(seconds or 0)
     return found
-
-
-def _range(low: float, high: float, digits: int) -> str:
-    """Return the least and the most of a figure over the drills of a case."""
-    least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
-    return least if least == most else f"{least} to {most}"
 
 
 # --- the benchmark ----------------------------------------------------------------------------------------------------
@@ -383,6 +381,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "claims": claims,
     "figures": figures,
     "anomalies": kept_anomalies.anomalies,
+    "managers": kept_managers.managers,
     "appliers": appliers,
     "protocols": protocols,
     "answer": answer,

@@ -27,3 +27,9 @@ def quoted(published: float | None) -> str:
 def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     lines = (head, ("---",) * len(head), *rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in lines).replace("| --- ", "|---").replace("---|---", "---|---")
+
+
+def span(low: float, high: float, digits: int) -> str:
+    """Return the least and the most of a figure over the drills of a case."""
+    least, most = f"{low:.{digits}f}", f"{high:.{digits}f}"
+    return least if least == most else f"{least} to {most}"

@@ -15,12 +15,18 @@ def standalone(charts: Sequence[Chart], told: str) -> str:
     """Return charts below each other as one file; their captions are in the picture."""
     parts, y = [], 0.0
     for one in charts:
-        parts.append(svg.text(one.told, 12, y + 18, class_="caption"))
+        parts.append(svg.elements().text(one.told, 12, y + 18, "caption"))
         drawn = chart.drawn(one).replace("<svg ", f'<svg y="{svg.place(y + CAPTION)}" height="{one.height}" ', 1)
         parts.append(drawn)
         y += CAPTION + one.height
-    back = svg.rect(0, 0, chart.WIDTH, y, class_="back")
-    return svg.picture(chart.WIDTH, y, told, svg.tag("style", style()), back, *parts) + "\n"
+    return framed(chart.WIDTH, y, told, parts)
+
+
+def framed(width: float, height: float, told: str, parts: Sequence[str], **more: str) -> str:
+    """Return a picture that stands alone: these parts on a background, with their style sheet."""
+    made = svg.elements()
+    content = [f"<style>{style()}</style>", made.rect(0, 0, width, height, "back"), *parts]
+    return f"{made.picture(width, height, told, caller=lambda: ''.join(content), **more)}\n"
 
 
 def style() -> str:

@@ -34,7 +34,7 @@ from replication_lab.pytest_plugin.recorded import Judged as Judged
 from replication_lab.report.rows import DrillsSummary as DrillsSummary
 from replication_lab.report.rows import ExperimentSummary as ExperimentSummary
 from replication_lab.workloads.inserts import Inserts as Inserts
-from replication_lab.workloads.timed import timed as timed
+from replication_lab.workloads.inserts import timed as timed
 from replication_lab.world.docker.lab import Lab as Lab
 from replication_lab.world.docker.service import Node as Node
 from replication_lab.world.mysql.server import Server as Server

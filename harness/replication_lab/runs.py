@@ -24,7 +24,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.site import Site
-from replication_lab.model.live.record import Live
+from replication_lab.model.live.view import Live
 from replication_lab.model.record.record import Record
 from replication_lab.report import (
     DrillsSummary,

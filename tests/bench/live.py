@@ -8,7 +8,7 @@ from pathlib import Path
 
 from replication_lab.cli.console import tell
 from replication_lab.lab import up
-from replication_lab.live.route import Route
+from replication_lab.live.roles import Route
 from replication_lab.live.server import serving
 from replication_lab.live.session import viewing
 from replication_lab.live.tally import LoadTally

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from replication_lab.live.viewed import Impossible
+from replication_lab.live.session import Impossible
 from replication_lab.model.core.errors import LabError
 from selenium.webdriver.common.keys import Keys
 

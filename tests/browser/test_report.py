@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from replication_lab import runs
 from replication_lab.model.comparing.comparison import compare
-from replication_lab.report import compared_page, index
+from replication_lab.report import compared, index
 
 from tests.records import golden
 from tests.records.timed import add_timelines
@@ -142,7 +142,7 @@ def test_everybody_can_read_the_other_pages(browser, reported, tmp_path):
     found = [index.IndexedRun(name, index.decode((run / "summary.json").read_bytes())) for name in ("one", "two")]
     (tmp_path / "index.html").write_text(index.render(found))
     digest = runs.digest_of(str(run))
-    (tmp_path / "compared.html").write_text(compared_page.render(compare([digest], [digest], 0.1), 0.1))
+    (tmp_path / "compared.html").write_text(compared.page_text(compare([digest], [digest], 0.1), 0.1))
     for page in ("index.html", "compared.html"):
         opened(browser, tmp_path / page)
         assert browser.barriers() == []

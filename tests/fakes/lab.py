@@ -19,7 +19,7 @@ from replication_lab.world.place import HERE
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource
-from tests.fakes.link import BARE, FakeEcho, FakeLink, FakeProxies, varied
+from tests.fakes.link import BARE, FakeEcho, FakeLink, FakeProxies, OneToxiproxy, varied
 from tests.fakes.programs import Programs
 from tests.fakes.server import FakeServer
 from tests.fakes.session import FakeRows
@@ -167,7 +167,7 @@ class FakeContainers:
         return dict.fromkeys(containers, 0.0)
 
 
-class FakeLab:
+class FakeLab(OneToxiproxy):
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
     passwords: ClassVar = {"lab": "fake", "root": "of root", "replicator": "of replicator"}

@@ -11,9 +11,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
-from replication_lab.probes.link_rate import LANES
-from replication_lab.world.packets.echo import EchoConnection
-from replication_lab.world.packets.pinger import Pinger
+from replication_lab.probes.round_trip import LANES
+from replication_lab.world.packets.pinger import EchoConnection, Pinger
 
 from tests.fakes.clock import FakeClock
 
@@ -167,6 +166,21 @@ class FakeProxies:
         self.toxics.append((proxy, body.name))
 
 
+class OneToxiproxy:
+    """A lab on one engine: all its nodes dial the same Toxiproxy, which reaches each by its name."""
+
+    toxiproxy: FakeProxies
+
+    def proxied(self) -> dict[str, dict[str, str]]:
+        return self.toxiproxy.proxies()
+
+    def toxiproxy_beside(self, _node: str) -> FakeProxies:
+        return self.toxiproxy
+
+    def server_for(self, source: str, _dialler: str) -> str:
+        return f"{source}:3306"
+
+
 class FakeEcho(EchoConnection):
     """A far end that answers after the link's round trip; time passes meanwhile."""
 
@@ -180,7 +194,7 @@ class FakeEcho(EchoConnection):
             raise LabError(f"the echo service does not answer: {error}") from error
         return self
 
-    def ping(self, reconnect: bool = False) -> None:
+    def ping(self) -> None:
         trip = self._link.round_trip_ms()
         if trip is None:
             raise TimeoutError("no answer")

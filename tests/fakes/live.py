@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import msgspec
-from replication_lab.live.viewed import Impossible, Put, Unknown
+from replication_lab.live.session import Impossible, Put, Unknown
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.live.view import (
     Accepted,

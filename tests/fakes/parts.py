@@ -9,7 +9,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.place import HERE
 
-from tests.fakes.link import FakeProxies
+from tests.fakes.link import FakeProxies, OneToxiproxy
 
 
 class FakeService:
@@ -37,7 +37,7 @@ class FakeService:
         return lambda *arguments, **options: ask(self.name, *arguments, **options)
 
 
-class LabOfNames:
+class LabOfNames(OneToxiproxy):
     """A fake lab whose methods take a service's name first."""
 
     name = "lab-fake"

@@ -14,7 +14,7 @@ from typing import Any
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.observation import Observation
 from replication_lab.model.drill.evidence import Evidence, Looked, View
-from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.server_options import ServerOptions

@@ -6,7 +6,7 @@ Two namespaces of the guest stand for two containers; numbered datagrams tell wh
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import realised_packets
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.condition import parse_condition
 from replication_lab.world.packets.namespace import Refused

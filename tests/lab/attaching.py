@@ -37,6 +37,11 @@ def build_for_public_projects() -> None:
     _build((SITE, SOURCES / "vendor_site"), (HARDENED, SOURCES / "vendor_hardened"))
 
 
+def build_ryuk(image: str) -> None:
+    """Build the program that stands for Testcontainers' Ryuk."""
+    _build((image, SOURCES / "vendor_ryuk"))
+
+
 def _build(*images: tuple[str, Path]) -> None:
     for image, folder in images:
         subprocess.run(

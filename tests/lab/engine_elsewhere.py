@@ -1,4 +1,4 @@
-"""A Docker engine on another address: in a network namespace of its own, reached by tcp:// from this machine.
+"""Docker engines on other addresses: each in a network namespace of its own, reached by tcp:// from this machine.
 
 `ip netns exec` would hide the mounts of control groups, which an engine needs; `nsenter --net` keeps them.
 """
@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class EngineElsewhere:
     host: str
     machine: str
     folder: Path
-    # The interface of this machine that leads there, and its address.
+    # The interface of this machine that leads there, and its address. The namespace there has the interface's name.
     device: str = ""
     neighbour: str = ""
 
@@ -41,6 +41,17 @@ class EngineElsewhere:
             yield
         finally:
             _run("ip", "link", "set", self.device, "up")
+
+    @contextmanager
+    def dropping(self, size: int) -> Iterator[None]:
+        """Drop all packets of at least this many bytes that arrive there for containers, without an answer."""
+        rule = ("FORWARD", "-i", "eth0", "-m", "length", "--length", f"{size}:", "-j", "DROP")
+        inside = ("nsenter", f"--net=/run/netns/{self.device}", "iptables", "-w")
+        _run(*inside, "-I", *rule)
+        try:
+            yield
+        finally:
+            _run(*inside, "-D", *rule)
 
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(self.host)
@@ -65,10 +76,9 @@ def _run(*command: str) -> None:
 @contextmanager
 def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
     """Start an engine with these images in a namespace; at the end stop it and remove all of it."""
-    name, number = f"lab-{secrets.token_hex(3)}", secrets.randbelow(200) + 20
+    name, number = f"lab-{secrets.token_hex(3)}", _free_number()
     there = f"10.77.{number}.2"
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="engine-", ignore_cleanup_errors=True)))
         _run("ip", "netns", "add", name)
         stack.callback(_run, "ip", "netns", "delete", name)
         _run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -80,17 +90,67 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
         for device in ("lo", "eth0"):
             _run(*inside, "link", "set", device, "up")
         _run(*inside, "route", "add", "default", "via", f"10.77.{number}.1")
-        # In memory: images that are written to a disk would slow whatever runs beside this.
-        _run("mount", "-t", "tmpfs", "-o", "size=4g", "engine", str(folder))
-        stack.callback(_run, "umount", str(folder))
-        found = EngineElsewhere(f"tcp://{there}:2375", there, folder, name, f"10.77.{number}.1")
-        stack.enter_context(_engine(name, folder, found, number))
-        saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
-        subprocess.run(
-            ["docker", "--host", found.host, "load"], stdin=saved.stdout, check=True, capture_output=True, timeout=300
-        )
-        assert saved.wait() == 0
+        found = EngineElsewhere(f"tcp://{there}:2375", there, _in_memory(stack), name, f"10.77.{number}.1")
+        stack.enter_context(_engine(name, found.folder, found, number))
+        _load(found, images)
         yield found
+
+
+@contextmanager
+def engines_together(count: int, *images: str) -> Iterator[list[EngineElsewhere]]:
+    """Start engines, each in a namespace, on one network with this machine; the first has these images.
+
+    The network is a bridge in a namespace of its own: packets on one of this machine would meet its engine's rules.
+    """
+    hub, number = f"hub-{secrets.token_hex(3)}", _free_number()
+    with ExitStack() as stack:
+        _run("ip", "netns", "add", hub)
+        stack.callback(_run, "ip", "netns", "delete", hub)
+        _run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
+        _run("ip", "-n", hub, "link", "set", "bridge", "up")
+        _run("ip", "link", "add", hub, "type", "veth", "peer", "name", "here", "netns", hub)
+        stack.callback(_run, "ip", "link", "delete", hub)
+        _run("ip", "address", "add", f"10.77.{number}.1/24", "dev", hub)
+        _run("ip", "link", "set", hub, "up")
+        _run("ip", "-n", hub, "link", "set", "here", "master", "bridge", "up")
+        found = []
+        for each in range(count):
+            name, there = f"{hub}-{each}", f"10.77.{number}.{each + 2}"
+            _run("ip", "netns", "add", name)
+            stack.callback(_run, "ip", "netns", "delete", name)
+            _run("ip", "link", "add", f"to-{each}", "netns", hub, "type", "veth", "peer", "name", "eth0", "netns", name)
+            _run("ip", "-n", hub, "link", "set", f"to-{each}", "master", "bridge", "up")
+            _run("ip", "-n", name, "address", "add", f"{there}/24", "dev", "eth0")
+            for device in ("lo", "eth0"):
+                _run("ip", "-n", name, "link", "set", device, "up")
+            _run("ip", "-n", name, "route", "add", "default", "via", f"10.77.{number}.1")
+            engine = EngineElsewhere(f"tcp://{there}:2375", there, _in_memory(stack), name, f"10.77.{number}.1")
+            stack.enter_context(_engine(name, engine.folder, engine, number + each))
+            found.append(engine)
+        _load(found[0], images)
+        yield found
+
+
+def _free_number() -> int:
+    """Return the third part of addresses that no other test on this machine has."""
+    used = subprocess.run(["ip", "-4", "-o", "address"], check=True, capture_output=True, text=True).stdout
+    return secrets.choice([number for number in range(20, 220) if f" 10.77.{number}." not in used])
+
+
+def _in_memory(stack: ExitStack) -> Path:
+    """Return a folder in memory: images that are written to a disk would slow whatever runs beside this."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="engine-", ignore_cleanup_errors=True))
+    _run("mount", "-t", "tmpfs", "-o", "size=4g", "engine", folder)
+    stack.callback(_run, "umount", folder)
+    return Path(folder)
+
+
+def _load(there: EngineElsewhere, images: Sequence[str]) -> None:
+    saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
+    subprocess.run(
+        ["docker", "--host", there.host, "load"], stdin=saved.stdout, check=True, capture_output=True, timeout=300
+    )
+    assert saved.wait() == 0
 
 
 SSH_IMAGE = "ssh.example/machine:1"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import requests
-from replication_lab.faults.applier_error import AS_ROWS, TABLE, UNLOGGED
+from replication_lab.faults.replica_threads import AS_ROWS, TABLE, UNLOGGED
 
 HIDDEN = "/tmp/hidden"
 
@@ -290,6 +290,7 @@ TAKEN_OFF = {
     "backup-lock": Sabotage(unlocked, "the session that held the lock had ended on "),
     "switchover": Sabotage(read_only, " refused writes"),
     "clock": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
+    "clock-site": Sabotage(on_time, ": command 'sh -c echo +0 >/run/mysqld/clock'"),
     "cpu": Sabotage(unlimited_cpu, ": update"),
     "memory": Sabotage(unlimited_memory, ": update"),
     "disk-fail": Sabotage(repaired, " for heal"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from replication_lab.experiments.question.load import OWN_IMAGE
+from replication_lab.experiments.question.experiment import OWN_IMAGE
 from replication_lab.model.core.errors import LabError
 from replication_lab.workloads.own_command import SERVICE, OwnCommand
 from replication_lab.world import catalogue

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from replication_lab.experiments.question.load import PACED_INSERTS
-from replication_lab.model.question.rate import KEPT
+from replication_lab.experiments.question.experiment import PACED_INSERTS
+from replication_lab.model.question.load import KEPT
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.timed_script import TimedScript
 

@@ -37,6 +37,26 @@ def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started, t
     assert "Replica_SQL_Running: Yes" in said and "item: book" in said
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("STOP REPLICA; RESET REPLICA ALL", "which is on no volume"),
+        ("STOP REPLICA", "which is on no volume"),
+        ("SET SQL_LOG_BIN = 0; ALTER USER 'root'@'%' IDENTIFIED BY 'other'", "cannot ask it where its data are"),
+    ],
+    ids=["it has no source now", "it has stopped", "it accepts no account"],
+)
+def test_a_server_that_is_not_recognised_as_a_replica_is_asked_too(attach, started, change, said):
+    """What a link would recreate is a server by its program, whatever it replicates."""
+    name = started("lost")
+    before = attaching.settings(name)
+    attaching.query(name, "mysql-replica", "lost-secret", change)
+    refused = attach("lost", name, "--link", "mysql-replica:mysql-source")
+
+    assert refused.returncode == 2 and said in " ".join(refused.stderr.split()), refused.stderr
+    assert attaching.settings(name) == before and name not in project.all_labs()
+
+
 def test_a_backup_in_the_image_of_a_server_is_a_consumer(attach, command, started):
     """It runs no server, so it may be recreated, and no data are asked for."""
     name = started("lost")
@@ -90,6 +110,33 @@ def test_no_drill_writes_into_a_source_with_a_filter(attach, command, started):
     for each in ("source", "replica1"):
         assert "lab" not in attaching.query(name, each, secret, "SHOW DATABASES").split()
     attaching.restored(command, "filtered", name, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 3600; START SLAVE",
+            "writes 3600 s later (SQL_Delay)",
+        ),
+        ("STOP SLAVE SQL_THREAD", "does not replicate from db-primary (IO thread runs, SQL thread stopped)"),
+    ],
+    ids=["delayed", "stopped"],
+)
+def test_no_drill_waits_for_a_replica_that_does_not_apply(attach, command, started, change, said):
+    """Its server says so at once; nothing is written, and the project is as before."""
+    name, secret = started("replicas"), "replicated-secret"
+    attaching.query(name, "db-replica", secret, change)
+    before = attaching.settings(name)
+    answer = attach("replicas", name, "--link", "app:db")
+    began = clock.timer()
+    refused = command("drill", "--lab", name, "--drill", "cut-link")
+
+    assert answer.returncode in (0, 3) and "`lab drill` will be refused" in answer.stderr, answer.stderr
+    assert refused.returncode == 2 and said in " ".join(refused.stderr.split()), refused.stderr
+    assert clock.timer() - began < 30
+    assert "lab" not in attaching.query(name, "db", secret, "SHOW DATABASES").split()
+    attaching.restored(command, "replicas", name, before)
 
 
 def test_a_source_by_the_name_of_a_link_is_recognised(attach, command, tmp_path):

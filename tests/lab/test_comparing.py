@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments, runs
 from replication_lab.lab import up
 from replication_lab.model.core.noise import ACCEPT, WAIT
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.experiment import Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.question.question import NAME, Question

@@ -14,7 +14,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.statistics import interval_of_mean
 from replication_lab.model.drill.evidence import View
 from replication_lab.replication.kind import SILENT
-from replication_lab.witnesses.replicated_disk import UNCHANGED
+from replication_lab.witnesses.told_changes import UNCHANGED
 from replication_lab.world import clock
 from replication_lab.world.machines import drbd
 

@@ -13,7 +13,7 @@ from replication_lab.model.drill.drill_result import not_proved
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
-from replication_lab.witnesses.containers import ContainerWitness
+from replication_lab.witnesses.acts import ContainerWitness
 from replication_lab.witnesses.sampled import EVERY_SECONDS
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Node

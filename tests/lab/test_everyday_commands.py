@@ -9,7 +9,7 @@ import pytest
 from replication_lab import runs
 from replication_lab.model.drill.drill import Expectation
 from replication_lab.runner import drill_set
-from replication_lab.world import lab_state
+from replication_lab.world import lab_files
 from replication_lab.world.docker import leftovers, project
 
 from tests.lab.conftest import read_until
@@ -173,7 +173,7 @@ def test_the_lab_of_a_drill_that_failed_stays_up(command, docker):
         assert (summary.exit_code, summary.ended) == (1, "kept")
         assert f"{name} stays up: ./lab status --lab {name}; to remove it: ./lab down --lab {name}" in told
         assert command("sql", "replica", "--lab", name, "-e", "SELECT 1").returncode == 0
-        assert lab_state.saved(name) is not None and name not in leftovers.left_behind()
+        assert lab_files.saved_state(name) is not None and name not in leftovers.left_behind()
         assert command("report", str(folder)).returncode == 1
     finally:
         for line in told:

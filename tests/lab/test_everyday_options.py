@@ -8,7 +8,7 @@ from replication_lab import experiments
 from replication_lab.lab import sql_files
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Only
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 from replication_lab.world.mysql.binary_log import BinaryLog

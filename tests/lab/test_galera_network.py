@@ -7,7 +7,7 @@ import pytest
 from replication_lab import replication
 from replication_lab.faults import toxic_calibration as toxic_fault
 from replication_lab.model.core.errors import LabError
-from replication_lab.probes import link_rate
+from replication_lab.probes import round_trip
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
@@ -186,5 +186,5 @@ def measured(link, body):
     """Return the KB/s of all connections together, and the bytes of all as a share of those that the lab sent."""
     assert link.shares(body)
     before = link.carried(body)
-    rate = link_rate.sum_of_rates(link, body)
-    return rate, (link.carried(body) - before) / (int(body.attributes["rate"]) * 1000 * link_rate.SECONDS)
+    rate = round_trip.sum_of_rates(link, body)
+    return rate, (link.carried(body) - before) / (int(body.attributes["rate"]) * 1000 * round_trip.SECONDS)

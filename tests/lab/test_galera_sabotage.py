@@ -5,13 +5,13 @@ import subprocess
 
 import pytest
 from replication_lab.experiments import load
-from replication_lab.faults.cpu_limit import PERIOD_US
+from replication_lab.faults.cpu_and_memory import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.witnesses.members import STAYED
-from replication_lab.witnesses.packet_rules import KEPT_RULES
+from replication_lab.witnesses.servers import STAYED
+from replication_lab.witnesses.told_changes import KEPT_RULES
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker import images, project

@@ -11,7 +11,7 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.replication import group as kind
-from replication_lab.witnesses.members import STAYED
+from replication_lab.witnesses.servers import STAYED
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project
@@ -198,7 +198,7 @@ def test_a_group_killed_as_a_whole_is_led_by_the_most_advanced(group):
         group.node(node).start_again()
     wait_until_whole(group)
 
-    ways = [kind.how_returned(group.node(node).logs("all")[logged[node] :]) for node in NODES]
+    ways = [kind.Group.returned(group.node(node).logs("all")[logged[node] :]) for node in NODES]
     assert 1 == ways.count(("led", 0)) and None not in ways
     assert before == counts(group)
     assert {history} == {kind.member(group.node(node).server()).history for node in NODES}

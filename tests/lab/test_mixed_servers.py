@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from replication_lab.world import lab_state
+from replication_lab.world import lab_files
 from replication_lab.world.docker import project
 
 # Other servers than the default one.
@@ -19,7 +19,7 @@ def test_a_newer_replica_follows_an_older_source(command, name):
     versions = {node.name: lab.node(node.name).server().version() for node in lab.topology.nodes}
     assert versions["source"].startswith("10.1.") and versions["replica"].startswith("11.8.")
     assert lab.engine == "source=mariadb-10.1 replica=mariadb"
-    assert lab_state.saved(lab.name).proofs and all(proof.ok for proof in lab_state.saved(lab.name).proofs)
+    assert lab_files.saved_state(lab.name).proofs and all(proof.ok for proof in lab_files.saved_state(lab.name).proofs)
 
 
 def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, name):

@@ -3,10 +3,11 @@
 import json
 import re
 
+import msgspec
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import groups_of
+from replication_lab.model.lab.option_file import groups_of, options_of
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import images, option_check, servers
 
@@ -27,12 +28,38 @@ def image(docker, request):
 
 def test_the_lab_knows_the_groups_that_a_server_reads(image):
     """The program lists them itself; a group of its own version is among them."""
-    _, said = servers.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
+    _, said = images.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
     read = set(READ.search(said)[1].split())
     known = set(groups_of(option_check.program(image).version))
 
     assert read - {"server"} <= known
     assert {group for group in known if re.search(r"\d\.\d", group) and not group.startswith("mariadbd")} <= read
+
+
+def test_the_lab_reads_odd_files_as_the_server_does(image):
+    """Compared with what its program prints: the arguments that it takes from the file."""
+    version = option_check.program(image).version
+    texts = msgspec.yaml.decode((FILES / "odd.yaml").read_bytes())
+    given = {f"ODD_{number}": text for number, text in enumerate(texts.values())}
+    asked = "".join(
+        f'printf %s "${name}" >/tmp/odd.cnf; echo "@@"; $server --defaults-file=/tmp/odd.cnf --print-defaults;'
+        for name in given
+    )
+    _, said = images.said_by(image, f"{option_check.PROGRAM}; {asked}", environment=given)
+    found = {name: _arguments(part) for name, part in zip(texts, said.split("@@")[1:], strict=True)}
+
+    assert found == {name: _read(text, version) for name, text in texts.items()}
+
+
+def _arguments(said):
+    """Return what a server takes from a file by the names of its variables; the last of several counts."""
+    parts = re.split(r"\s+--", said.partition("following arguments:")[2])
+    pairs = (part.strip().partition("=") for part in parts if part.strip())
+    return {name.replace("-", "_").lower(): value for name, _, value in pairs}
+
+
+def _read(text, version):
+    return {option.name: option.value for option in options_of(GivenFile("odd.cnf", text), version)}
 
 
 @pytest.mark.parametrize("name", ["both.cnf", "debian/my.cnf", "relative/my.cnf", "repeated.cnf", "buffer-pool.cnf"])
@@ -57,6 +84,17 @@ def test_an_option_that_is_no_variable_is_named_by_its_line(image):
 
     assert [*found] == ["a.cnf line 2", "a.cnf line 3"]
     assert all("not a variable" in why for why in found.values())
+
+
+def test_the_beginning_of_a_name_is_told_with_the_whole_name(image):
+    """As older files have it: some servers take it, and others do not know it."""
+    (why,) = option_check.complaints(image, GivenFile("a.cnf", "[mysqld]\nkey_buffer = 16M\n")).values()
+    _, said = images.said_by(
+        image, f"{option_check.PROGRAM}; $server --no-defaults --user=mysql --key_buffer=16M --verbose --help 2>&1"
+    )
+    taken = re.search(r"^key-buffer-size +16777216", said, re.MULTILINE)
+
+    assert "key_buffer_size" in why and ("it is the beginning of" in why) is bool(taken), said[-500:]
 
 
 def test_a_quoted_value_reaches_the_program_as_it_is(image):
@@ -110,6 +148,34 @@ def test_each_engine_of_a_question_gets_its_part_of_one_file(command):
 
     assert "source has back_log=118 (both.cnf line 13)" in proved
     assert "source has back_log=80 (both.cnf line 9)" in proved
+
+
+@pytest.mark.long
+def test_pairs_of_engines_and_files_are_measured_each_on_its_own_server(command, tmp_path):
+    """As the recipes show it: the old version with its file, and the new one with its own; no file on the other."""
+    for name, value in (("old.cnf", 71), ("new.cnf", 72)):
+        (tmp_path / name).write_text(f"[mysqld]\nback_log = {value}\n")
+    files = {"mysql-5.7": "old.cnf", "mysql-8.0": "new.cnf"}
+    pairs = [f"engine={engine},cnf={tmp_path / file}" for engine, file in files.items()]
+    few = ("--duration", "1", "--runs", "3", "--margin", "100%", "--noise", "accept", "--json")
+    answer = command("ask", "async", *(word for pair in pairs for word in ("--case", pair)), *few)
+    assert answer.stdout, answer.stderr
+    assert json.loads(answer.stdout)["doubts"] == [], answer.stderr
+    folder = catalogue.ROOT / answer.stderr.rpartition("record and report: ")[2].split()[0]
+    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    seen = {
+        (line["engine"], proof["what"], proof["ok"])
+        for line in lines
+        if line["event"] == "measurement"
+        for proof in line["proofs"]
+        if "back_log" in proof["what"]
+    }
+
+    assert seen == {
+        (engine, f"{node} has back_log={value} ({file} line 2)", True)
+        for engine, value, file in (("mysql-5.7", 71, "old.cnf"), ("mysql-8.0", 72, "new.cnf"))
+        for node in ("source", "replica")
+    }
 
 
 def test_a_program_that_cannot_be_asked_is_an_error(docker):

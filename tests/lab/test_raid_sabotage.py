@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.experiment import Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.lab_request import LabRequest

@@ -6,7 +6,7 @@ import pymysql
 import pytest
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.workloads.row_updates import RowChanges
-from replication_lab.workloads.sysbench_oltp import SysbenchOltp
+from replication_lab.workloads.sysbench import SysbenchOltp
 
 from tests.lab.processes import check_no_password, processes_watched
 

@@ -7,7 +7,7 @@ from replication_lab import experiments
 from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.question.question import Question
-from replication_lab.witnesses.links import LinkWitness
+from replication_lab.witnesses.acts import LinkWitness
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import clock
 

@@ -1,6 +1,8 @@
 """Does a lab run with its nodes on two Docker engines: proved, used, told by name where one is lost, and removed?"""
 
 import json
+import os
+import shutil
 import signal
 
 import pytest
@@ -50,14 +52,15 @@ def test_a_pair_on_two_sites_comes_up_is_used_and_removed(apart, elsewhere, comm
         status = command("status", "--lab", name)
         changed = command("toxic", "source-replica", "none", "--lab", name)
 
-        assert up.returncode == 0 and up.stderr.count("verified: ") == 4, up.stdout + up.stderr
+        assert up.returncode == 0 and up.stderr.count("verified: ") == 5, up.stdout + up.stderr
+        assert "verified: packets of full size cross link source-replica: 64 KiB arrived both ways" in up.stderr
         assert "part of it is a real network, the rest is emulated" in up.stderr
         assert asked.stdout.split()[-1] == "2", asked.stderr
         assert f"at {elsewhere.host}" in status.stdout and status.stdout.count("healthy") == 2
         assert changed.returncode == 0 and "; a real network" in changed.stdout
         assert published(elsewhere, name) == {
             *(("3306/tcp", address) for address in ("127.0.0.1", elsewhere.machine)),
-            *(("8474/tcp", "127.0.0.1"), ("21002/tcp", "127.0.0.1"), ("22100/tcp", elsewhere.machine)),
+            *(("8474/tcp", "127.0.0.1"), ("21002/tcp", "127.0.0.1")),
         }
     finally:
         down = command("down", "--lab", name)
@@ -131,3 +134,75 @@ def test_a_port_that_is_taken_there_is_one_clear_error(apart, elsewhere, command
     assert refused.returncode == 2 and "a host port is taken" in refused.stderr, refused.stderr
     assert "another --site-address" in refused.stderr
     assert things_of(name) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("topology", "drill"),
+    [
+        *(("async", drill) for drill in ("cut-site", "lose-site")),
+        *(("semisync", drill) for drill in ("cut-site", "lose-site", "clock-site")),
+    ],
+)
+def test_a_site_is_cut_off_or_lost_or_has_a_wrong_clock(topology, drill, apart, command):
+    """Real links and containers on two engines: each fault is proved, and the ledger decides what was lost."""
+    drilled = command("drill", topology, "--drill", drill, "--json", *apart)
+
+    [found] = json.loads(drilled.stdout)["drills"]
+    assert drilled.returncode == 0, (found, drilled.stderr)
+
+
+@pytest.mark.long
+def test_an_upgrade_brings_the_other_engines_image_to_the_site(apart, elsewhere, command):
+    """The site had the image of the first engine only."""
+    drilled = command("drill", "async", "--drill", "upgrade", *apart)
+
+    assert drilled.returncode == 0, drilled.stdout + drilled.stderr
+    assert drilled.stderr.count(f"at {elsewhere.host} (once)") == 2, drilled.stderr
+
+
+@pytest.mark.long
+def test_large_packets_that_a_network_drops_are_found_and_named(apart, elsewhere, command, name):
+    """As in a tunnel whose own size nobody knows: connections are made and short answers come."""
+    with elsewhere.dropping(1300):
+        up = command("up", "semisync", "--lab", name, *apart)
+
+    assert up.returncode == 2, up.stdout + up.stderr
+    assert "packets of full size cross link source-replica: short ones arrive, 64 KiB from source" in up.stderr
+    assert things_of(name) == []
+
+
+@pytest.mark.long
+def test_a_full_disk_of_a_site_is_told_before_images_are_loaded(apart, elsewhere, command, name):
+    """The free space is read there, not on this machine's disk."""
+    ballast = elsewhere.folder / "ballast"
+    command("images", "build", "mysql")
+    free = shutil.disk_usage(elsewhere.folder).free
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free - 300_000_000)
+    try:
+        refused = command("up", "semisync", "--engine", "mysql", "--lab", name, *apart)
+    finally:
+        ballast.unlink()
+
+    assert refused.returncode == 2 and f"at the site {elsewhere.host}" in refused.stderr, refused.stderr
+    assert "MB free on the disk of" in refused.stderr and "MB to load replication-lab/mysql" in refused.stderr
+
+
+@pytest.mark.long
+def test_a_site_that_is_gone_for_good_is_forgotten_and_what_it_had_is_removed_later(apart, elsewhere, command, name):
+    """What was not seen to go is named; the next command that uses the site removes it."""
+    up = command("up", "async", "--lab", name, *apart)
+    answers = command("down", "--lab", name, "--forget-site", "replica")
+    with elsewhere.unreachable():
+        down = command("down", "--lab", name, "--forget-site", elsewhere.host)
+    left = elsewhere.things()
+    again = command("up", "async", "--lab", f"{name}-2", *apart)
+    last = command("down", "--lab", f"{name}-2")
+
+    assert up.returncode == again.returncode == last.returncode == 0, up.stderr + again.stderr + last.stderr
+    assert answers.returncode == 2 and f"the site {elsewhere.host} answers" in answers.stderr
+    assert down.returncode == 0 and "on the other sites are removed" in down.stderr + down.stdout
+    assert f"not seen to go: replica, toxiproxy at {elsewhere.host}" in down.stderr + down.stdout
+    assert left and f"removed {name}: leftover of a killed command" in again.stderr
+    wait_until_nothing_is_left(elsewhere, name)

@@ -6,7 +6,7 @@ import secrets
 import signal
 
 import pytest
-from replication_lab.faults.disk_limits import changed
+from replication_lab.faults.disks import changed
 from replication_lab.lab import disks, up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.disk import Limits

@@ -1,6 +1,6 @@
 """Do containers that the real Testcontainers starts get links that are proved, and are unproved links told?
 
-The image of Ryuk is not built here, so the library runs without it.
+The library runs without Ryuk; test_testcontainers_ryuk.py has it.
 """
 
 import os
@@ -264,16 +264,38 @@ def project(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.long
-def test_a_compose_project_is_drilled_with_a_ledger_and_restored(name, project):
-    """By lab_from, with the record, the ledger and the verdict of `lab drill`."""
+def test_a_compose_project_is_drilled_with_a_ledger_and_restored(name, project, request):
+    """By the fixture lab_from, with the record, the ledger and the verdict of `lab drill`."""
     before = attaching.settings(name)
-    with lab_from(project, "app:db", rtt="40ms") as attached:
+    with request.getfixturevalue("lab_from")(project, "app:db", rtt="40ms") as attached:
         attaching.inside(f"{name}-web", "curl", "-fsS", "http://localhost:8080/health")
         assert "cut-link-app-db" in attached.drills
         folder, summary = attached.drill("cut-link-app-db")
 
     assert summary.exit_code == 0, summary
     assert (folder / "ledger-cut-link-app-db.jsonl").stat().st_size
+    assert attaching.settings(name) == before
+
+
+def taken_off(command, name, _folder):
+    assert command("toxic", "app-db", "none", "--lab", name).returncode == 0
+
+
+def recreated(_command, name, folder):
+    attaching.compose(folder, name, "up", "--detach", "--wait", "--no-deps", "--force-recreate", "app")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("sabotage", "told"),
+    [(taken_off, "app-db is 40ms: "), (recreated, "link app-db: NOT IN USE: app was recreated without the lab")],
+)
+def test_a_link_of_a_project_that_is_not_proved_at_the_end_is_told(command, name, project, sabotage, told):
+    """Its condition is gone, or its application does not use it any more. The project is as before."""
+    before = attaching.settings(name)
+    with pytest.raises(Unproved, match=told):
+        with lab_from(project, "app:db", rtt="40ms"):
+            sabotage(command, name, project.context)
     assert attaching.settings(name) == before
 
 

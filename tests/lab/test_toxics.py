@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from msgspec import structs
-from replication_lab.faults.link_proof import realised
+from replication_lab.faults.link_proof import realised, realised_rate
 from replication_lab.faults.toxic_calibration import calibrated, clear, put
-from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import ANSWER_SECONDS, RoundTrip
 from replication_lab.world import catalogue

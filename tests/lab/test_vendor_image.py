@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from replication_lab.world import lab_state
+from replication_lab.world import lab_files
 from replication_lab.world.docker import engine, project
 
 IMAGE = "vendor.example/mariadb:11.8"
@@ -30,7 +30,7 @@ def test_an_image_of_others_comes_up_with_all_proofs(command, vendors_image, nam
     assert lab.engine == vendors_image
     assert {lab.node(node.name).container.attrs["Config"]["Image"] for node in lab.topology.nodes} == {vendors_image}
     assert {"semisync", "wait_point", "gtid"} <= lab.features
-    assert lab_state.saved(lab.name).proofs and all(proof.ok for proof in lab_state.saved(lab.name).proofs)
+    assert lab_files.saved_state(lab.name).proofs and all(proof.ok for proof in lab_files.saved_state(lab.name).proofs)
 
 
 @pytest.mark.long
@@ -85,5 +85,5 @@ def test_one_node_runs_an_image_of_others(command, vendors_image, name):
     assert answer.returncode == 0, answer.stderr
     lab = project.find(name)
     assert lab.engine == f"source=mariadb replica={vendors_image}"
-    assert lab_state.saved(lab.name).proofs and all(proof.ok for proof in lab_state.saved(lab.name).proofs)
+    assert lab_files.saved_state(lab.name).proofs and all(proof.ok for proof in lab_files.saved_state(lab.name).proofs)
     assert not lab.node("source").container.attrs["HostConfig"]["CapAdd"]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,7 @@ def pauses(path: Path) -> Iterator[float]:
             continue
         given = [word.value for word in call.keywords if word.arg == "every"] or call.args[WAITS[name] :][:1]
         for said in given:
-            yield said.value if isinstance(said, ast.Constant) else vars(import_module(module))[dotted(said)]
+            yield said.value if isinstance(said, ast.Constant) else attrgetter(dotted(said))(import_module(module))
 
 
 def test_every_wait_looks_ten_times_a_second():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 from replication_lab.model.drill.evidence import Looked, View
-from replication_lab.model.question.moments import Moments
+from replication_lab.model.question.load import Moments
 from replication_lab.model.record.load_timeline import timeline_of
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import written

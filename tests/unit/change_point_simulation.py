@@ -4,8 +4,7 @@
 """
 
 import numpy as np
-from replication_lab.model.comparing.change_points import change_points
-from replication_lab.model.comparing.over_time import FEWEST_RUNS
+from replication_lab.model.comparing.over_time import FEWEST_RUNS, change_points
 
 BEFORE, MOST_AFTER = 12, 20
 NEVER = MOST_AFTER + 1

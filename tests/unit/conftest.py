@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.cli import agreement
+from replication_lab.cli import console
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import WAIT
@@ -28,7 +28,7 @@ from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import planned, with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
-from replication_lab.world.docker import compose_version, machine, own_engine
+from replication_lab.world.docker import compose_version, machine, own_engine, sites
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.docker.machine import EngineMachine
@@ -100,6 +100,7 @@ def nothing_remembered():
     remembered = (docker_engine.client, compose_version.ask, compose_version.version)
     for answer in remembered:
         answer.cache_clear()
+    sites._used.clear()
     yield
     for answer in remembered:
         answer.cache_clear()
@@ -131,8 +132,8 @@ def _note(file, test, found):
 @pytest.fixture
 def lab(monkeypatch, capsys):
     """Type a command at a terminal where y is the answer: (exit status, standard output, standard error)."""
-    monkeypatch.setattr(agreement, "at_terminal", lambda: True)
-    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: True)
+    monkeypatch.setattr(console, "at_terminal", lambda: True)
+    monkeypatch.setattr(console.click, "confirm", lambda *_, **__: True)
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab", *arguments])

@@ -1,7 +1,7 @@
 """What a failover manager leaves to do is found, told and done; against servers that are only state."""
 
 from replication_lab.replication import failover
-from replication_lab.replication.adopted import adopt
+from replication_lab.replication.switchover import adopt
 
 from tests.fakes import standing
 

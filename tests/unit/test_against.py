@@ -9,8 +9,7 @@ from replication_lab import runs as running
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.world import catalogue, journal, lock, own, revisions
 
 from tests.records import golden

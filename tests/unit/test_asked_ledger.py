@@ -10,8 +10,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.drill.history import Outcome, parse
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import transactions
-from replication_lab.workloads.drawn import drawn
-from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
+from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger, drawn
 from replication_lab.world.mysql.client import TransactionAnswer
 
 SHOP = GivenFile(

@@ -11,7 +11,7 @@ from replication_lab.runner import rounds
 
 # Files that the mistakes below name, and what is in them.
 FILES = {
-    "binary.sql": b"\xff\xfe\x00",
+    "binary.sql": b"\xff\x00\x00",
     "client.cnf": b"[client]\nuser = x\n",
     "empty.cnf": b"",
     "empty.sql": b"",
@@ -93,7 +93,7 @@ IN_A_QUESTION = [
     ("--set replication=async --set wait_point=AFTER_SYNC", "has a wait point, but its replication", "leave out wait_"),
     ("--cnf missing.cnf", "missing.cnf cannot be read: No such file", "a file"),
     ("--cnf .", ". cannot be read: Is a directory", "a file"),
-    ("--cnf binary.sql", "binary.sql is not text: byte 0 is not UTF-8", "a text in UTF-8"),
+    ("--cnf binary.sql", "binary.sql is not text: byte 0, in line 1, is not UTF-8", "a text in UTF-8"),
     ("--cnf client.cnf", "client.cnf has no option; it has [client]", "[mysqld]"),
     ("--cnf port.cnf", "port.cnf line 2: port cannot be set", "other options"),
     ("--cnf empty.cnf", "empty.cnf has no option", "[mysqld]"),

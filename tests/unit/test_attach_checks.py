@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 import pytest
 from replication_lab.attach import checks, plan
-from replication_lab.attach.asked_link import AskedLink, parse_link
+from replication_lab.attach.checks import AskedLink, parse_link
 from replication_lab.cli import cli
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import ComposeCall
@@ -128,10 +128,10 @@ def test_what_only_mentions_a_server_is_none(processes, program):
 def test_a_project_that_does_not_run_or_is_attached_is_refused():
     """All links are given at once."""
     stopped = project(running={"db": [], "app": [], "worker": []})
-    attached = project(running={"lab-toxiproxy-app-db": [APPLICATION]})
 
     assert refusal(checks.check_project, stopped) == "shop does not run"
-    assert refusal(checks.check_project, attached) == "shop is attached already"
+    assert refusal(checks.check_not_attached, "shop", ["app", "lab-toxiproxy-app-db"]) == "shop is attached already"
+    checks.check_not_attached("shop", ["app", "db"])
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from replication_lab.attach import plan as attach_plan
 from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.attach import NOTHING_FLOWS
 from replication_lab.attach.plan import AttachPlan
-from replication_lab.cli import agreement, cli
 from replication_lab.cli import attach as command
+from replication_lab.cli import cli, console
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import Consumer
@@ -147,7 +147,7 @@ def test_a_project_whose_servers_are_not_as_before_is_status_1(attach, monkeypat
 @pytest.mark.parametrize(("answer", "attached"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_at_a_terminal_it_is_asked(attach, monkeypatch, answer, attached):
     """The usual answer is no."""
-    monkeypatch.setattr(agreement, "at_terminal", lambda: True)
+    monkeypatch.setattr(console, "at_terminal", lambda: True)
     said = attach(answer=answer)
 
     assert bool(attach.done) is attached

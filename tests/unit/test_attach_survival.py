@@ -4,10 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.attach import survival
-from replication_lab.attach.survival import lost, places
+from replication_lab.attach.survival import Mount, lost, places
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import mounts
-from replication_lab.world.docker.mounts import Mount
 
 from tests.unit.attached_projects import project
 
@@ -38,6 +36,7 @@ def test_a_server_with_all_on_its_volume_survives():
         ({"innodb_undo_directory": "../mysql-undo"}, ["innodb_undo_directory"]),
         ({"innodb_data_home_dir": "/shared/innodb"}, ["innodb_data_home_dir", "innodb_data_file_path"]),
         ({"innodb_data_file_path": "ibdata1:1G;/fast/ibdata2:1G:autoextend"}, None),
+        ({"keyring_file_data": "/var/lib/mysql-keyring/keyring"}, ["keyring_file_data"]),
         ({"datadir": "/var/lib/mysql2/"}, ["datadir", "innodb_data_file_path", "relay_log"]),
     ],
 )
@@ -83,7 +82,7 @@ BIND = {"Type": "bind", "Source": "/srv/data", "Destination": "/data"}
 )
 def test_a_mount_is_judged_by_what_survives_and_not_by_its_name(found, inherited, loses):
     """The innermost one counts; a named volume may be in memory."""
-    mount = mounts.holding(mounts.mounts_of(found, inherited, {"fast"}), "/data/mysql")
+    mount = survival.holding(survival.mounts_of(found, inherited, {"fast"}), "/data/mysql")
 
     assert mount is not None and loses in mount.loses and bool(loses) == bool(mount.loses)
 
@@ -109,8 +108,8 @@ def server(settings):
 
 @pytest.fixture
 def check(monkeypatch):
-    monkeypatch.setattr(mounts.images, "volumes", lambda _image: [])
-    monkeypatch.setattr(mounts, "_is_in_memory", lambda _name: False)
+    monkeypatch.setattr(survival.images, "volumes", lambda _image: [])
+    monkeypatch.setattr(survival.volumes, "is_in_memory", lambda _name: False)
     return lambda settings, *containers: survival.check(project(), "db", server(settings), list(containers))
 
 
@@ -138,6 +137,18 @@ def test_each_container_of_a_server_is_looked_at(check, refused):
     check(USUAL, container(kept))
 
     assert "would lose" in refused(check, USUAL, container(kept), container(attrs())).found
+
+
+def test_the_keyring_of_a_component_is_asked_for(check, refused, monkeypatch):
+    """MySQL's image has a folder for it that is no volume. A server that does not know the question has none."""
+    on_volume = container(attrs(volume("v", "/var/lib/mysql"), binds=["v:/x"]))
+    asked = server(USUAL)
+    monkeypatch.setattr(
+        asked, "rows", lambda sql: [{"path": "/var/lib/mysql-keyring/keys"}] if "keyring" in sql else []
+    )
+    error = refused(survival.check, project(), "db", asked, [on_volume])
+
+    assert "the keyring in /var/lib/mysql-keyring/keys: /var/lib/mysql-keyring/keys, which is on no" in error.found
 
 
 def test_a_server_that_does_not_tell_where_its_data_are_is_refused(check, refused):

@@ -81,6 +81,10 @@ def test_a_usual_pair_is_written_to():
             "db itself replicates from elsewhere.example, which the lab does not see",
         ),
         ({"db": Stance("1", may_create=False)}, "the account on db may not create that schema"),
+        (
+            {"replica": Stance("2", sources=("db",), late=("does not replicate from db",))},
+            "replica does not replicate from db",
+        ),
         ({"db": Stance("1", followers=None)}, "the account on db may not ask which replicas are connected to it"),
     ],
 )
@@ -119,6 +123,27 @@ def test_a_server_is_asked_in_its_dialect(monkeypatch, dialect):
     assert [str(each) for each in said.filters] == ["Binlog_Ignore_DB = tmp", "Replicate_Do_DB = app"]
     assert said.followers == {"7"} and said.sources == ("toxiproxy",) and "read_only" in said.read_only
     assert all(each.startswith(("SHOW", "SELECT")) for each in connections[0].asked)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({}, ()),
+        ({"SQL_Delay": 3600}, ("applies what toxiproxy writes 3600 s later (SQL_Delay)",)),
+        (
+            {"Slave_SQL_Running": "No", "Last_SQL_Error": "Duplicate entry '1'"},
+            ("does not replicate from toxiproxy (IO thread runs, SQL thread stopped): Duplicate entry '1'",),
+        ),
+        (
+            {"Slave_IO_Running": "Connecting"},
+            ("does not replicate from toxiproxy (IO thread stopped, SQL thread runs)",),
+        ),
+    ],
+)
+def test_a_replica_that_does_not_apply_now_is_late(monkeypatch, row, why):
+    """A drill would wait for it in vain; the server says why at once."""
+    server, _ = dialled_by(monkeypatch)({"SHOW ALL SLAVES STATUS": [status_row("mariadb", **row)]})
+    assert stance(server).late == why
 
 
 @pytest.mark.parametrize(

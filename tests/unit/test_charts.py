@@ -9,7 +9,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.record.record import Record
-from replication_lab.report import chart, charts, forest, forest_rows, strips, summarise, svg
+from replication_lab.report import chart, charts, forest, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip
 from replication_lab.report.forest import against
 from replication_lab.report.rows import FigureRow
@@ -102,15 +102,15 @@ def test_the_end_of_an_interval_is_on_the_right_side_of_the_bound():
 
 def test_each_tone_has_a_marker_of_its_own():
     """Colour is not the only key: shape and filling differ."""
-    drawn = {tone: re.sub(r'class="[^"]*"', "", svg.marker(shape, 5, 5)) for tone, shape in forest.MARKERS.items()}
+    drawn = {tone: str(svg.elements().marker(shape, 5, 5)) for tone, shape in forest.MARKERS.items()}
 
-    assert len(set(drawn.values())) == len(drawn) == len(forest_rows.SYMBOLS)
+    assert len(set(drawn.values())) == len(drawn) == len(forest.SYMBOLS)
 
 
 def test_the_bars_of_a_run_are_its_claims():
     """Each claim about a ratio has a picture, and the picture's title has the verdict and the figures."""
     summary = summarise(experiment(), record(4))
-    plot = forest_rows.of_claims(summary.claims)
+    plot = forest.of_claims(summary.claims)
     told = {row.id: picture for row, picture in zip(summary.claims, plot.pictures, strict=True)}
     ratio = next(row for row in summary.claims if row.least == 0.95)
 
@@ -130,7 +130,7 @@ def test_bounds_are_those_that_decided():
 
 def test_an_effect_is_drawn_around_no_difference():
     """A ratio of 0.5 lies left of 1, and nothing is shaded, since there is no bound."""
-    bar = forest_rows._ratio("t", "note", Interval(0.5, 0.4, 0.625, n=3, level=0.95))
+    bar = forest._ratio("t", "note", Interval(0.5, 0.4, 0.625, n=3, level=0.95))
 
     assert (bar.value, bar.least, bar.most) == pytest.approx((0.5, 1, 1))
 

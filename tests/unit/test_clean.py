@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from replication_lab.cli import agreement
+from replication_lab.cli import console
 from replication_lab.lab import down as removal
 from replication_lab.world import lab_files, lock
 from replication_lab.world.docker import engine as docker_engine
@@ -73,7 +73,7 @@ def test_a_volume_of_another_checkout_or_of_a_lab_that_starts_is_no_remains(lab,
 )
 def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeypatch, answer, options, gone):
     """Anything but y removes nothing."""
-    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: answer)
+    monkeypatch.setattr(console.click, "confirm", lambda *_, **__: answer)
     status, _, said = lab("clean", "lab-a", *options)
 
     assert removed(things) == gone and status == (0 if gone else 2)
@@ -83,7 +83,7 @@ def test_a_terminal_sees_what_would_be_removed_and_is_asked(lab, things, monkeyp
 @pytest.mark.parametrize("typed", [("clean", "lab-a"), ("down", "--lab", "lab-a")])
 def test_without_a_terminal_nothing_is_removed_unless_yes_says_so(lab, things, monkeypatch, typed):
     """A pipeline that means it has to type it; the error has the command."""
-    monkeypatch.setattr(agreement, "at_terminal", lambda: False)
+    monkeypatch.setattr(console, "at_terminal", lambda: False)
     status, _, said = lab(*typed)
 
     assert status == 2 and "there is no terminal to confirm it" in said and "lab-a --yes" in said
@@ -93,7 +93,7 @@ def test_without_a_terminal_nothing_is_removed_unless_yes_says_so(lab, things, m
 
 def test_a_lab_that_is_stopped_is_asked_for_at_a_terminal(lab, things, monkeypatch):
     """Its data go with it."""
-    monkeypatch.setattr(agreement.click, "confirm", lambda *_, **__: False)
+    monkeypatch.setattr(console.click, "confirm", lambda *_, **__: False)
 
     assert lab("down", "--lab", "lab-a")[0] == 2 and removed(things) == []
 
@@ -106,7 +106,7 @@ def test_only_what_was_shown_is_removed(lab, things, monkeypatch):
         (lab_files.FOLDER / "lab-d.json").write_text("{}")
         return True
 
-    monkeypatch.setattr(agreement.click, "confirm", answered)
+    monkeypatch.setattr(console.click, "confirm", answered)
     status, _, said = lab("clean")
 
     assert status == 0 and "lab-d" not in said and removed(things) == ["lab-a", "lab-b"]

@@ -154,7 +154,7 @@ def test_a_condition_is_explained_without_docker():
 def test_a_running_lab_keeps_its_conditions_and_that_is_said(monkeypatch, toxics, said):
     """Whoever asks for another condition by `lab up` learns that it is not there, and what puts it there."""
     running = SimpleNamespace(name="lab-semisync", engine="mariadb", containers={}, owners=set())
-    monkeypatch.setattr(up.lab_state, "saved", lambda _lab: "verified")
+    monkeypatch.setattr(up.lab_files, "saved_state", lambda _lab: "verified")
     for room, name in ((up.project, "check_state_transfer"), (up.docker_engine, "ensure"), (up, "tidy")):
         monkeypatch.setattr(room, name, lambda *_: None)
     monkeypatch.setattr(up.project, "all_labs", lambda: {"lab-semisync": running})

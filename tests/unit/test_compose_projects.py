@@ -11,11 +11,11 @@ from replication_lab.lab import down as removal
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.world import catalogue, files, lab_files, lab_state, signals
-from replication_lab.world.docker import compose, images, labels, leftovers, project
+from replication_lab.world import catalogue, files, lab_files, signals
+from replication_lab.world.docker import compose, images, labels, leftovers, not_started, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.lab_state import LabState
+from replication_lab.world.lab_files import LabState
 from replication_lab.world.mysql.dialects import dialects
 
 from tests.fakes.docker_engine import CONFIG, Holding, Thing
@@ -290,16 +290,16 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
 def test_what_a_lab_remembers_reads_back(state, lab):
     """Proofs and toxics survive; a broken file reads as never proved."""
     proofs = [Proof("semi-sync is on", "1 replica", True)]
-    lab_state.save(lab.name, LabState("semisync", "mariadb", proofs, {"source-replica": "lan"}))
-    assert lab_state.saved(lab.name).proofs == proofs
-    assert lab_state.saved(lab.name).toxics == {"source-replica": "lan"}
+    lab_files.save_state(lab.name, LabState("semisync", "mariadb", proofs, {"source-replica": "lan"}))
+    assert lab_files.saved_state(lab.name).proofs == proofs
+    assert lab_files.saved_state(lab.name).toxics == {"source-replica": "lan"}
     files.write_whole(lab_files.file_of(lab.name, lab_files.STATE), b"{")
 
-    assert lab_state.saved(lab.name) is None
+    assert lab_files.saved_state(lab.name) is None
 
 
 def why(lab, stderr):
-    return project._why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
+    return not_started.why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
 
 
 def test_a_busy_port_is_told(lab):

@@ -15,7 +15,7 @@ import docker
 import pytest
 import requests
 from docker.errors import APIError, NotFound
-from replication_lab.world.docker import compose_call, project
+from replication_lab.world.docker import compose_call, not_started
 from replication_lab.world.docker.client import UNANSWERED, EngineClient, EngineGone, explained
 from requests import ReadTimeout
 
@@ -181,4 +181,4 @@ def test_a_program_of_docker_that_finds_no_engine_says_the_same(monkeypatch, sai
     with pytest.raises(EngineGone, match=said):
         compose_call.run([], ["up"])
     failed = subprocess.CalledProcessError(1, [], stderr=text.encode())
-    assert isinstance(project._why_not_started(SimpleNamespace(containers={}), failed), EngineGone)
+    assert isinstance(not_started.why_not_started(SimpleNamespace(containers={}), failed), EngineGone)

@@ -2,8 +2,7 @@
 
 import pytest
 from replication_lab.lab import disks
-from replication_lab.replication.drbd import Machines, _prove_whole
-from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE
+from replication_lab.replication.drbd import HOW_TO_RESOLVE, Machines, _prove_whole
 from replication_lab.world import catalogue
 from replication_lab.world.machines import drbd
 from replication_lab.world.machines.drbd import Peer, ResourceStatus, parse_status

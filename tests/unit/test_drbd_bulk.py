@@ -4,7 +4,7 @@ import pytest
 from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.workloads.bulk_write import rate
+from replication_lab.workloads.disk_io import rate
 
 KNOWN = experiments.load("drbd_bulk")
 SAID = "64+0 records in\n64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 5.4 s, 12.4 MB/s\n"

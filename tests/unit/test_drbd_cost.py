@@ -9,7 +9,7 @@ from replication_lab.experiments import drbd_cost
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.replication import drbd_state
-from replication_lab.workloads import sysbench_oltp
+from replication_lab.workloads import sysbench
 from replication_lab.world.disks import spindle
 
 KNOWN = experiments.load("drbd_cost")
@@ -133,7 +133,7 @@ def test_a_load_does_not_meet_what_earlier_ones_have_left(ran, monkeypatch):
 
 def test_the_loads_summary_is_read_as_the_published_table_counts():
     """Requests are statements that read or write, without BEGIN and COMMIT."""
-    found = sysbench_oltp.parse(SUMMARY)
+    found = sysbench.parse(SUMMARY)
 
     assert (found.commits, found.figures["throughput"]) == (224, round(224 / 15.0034, 3))
     assert found.figures["requests_per_second"] == round((3136 + 896) / 15.0034, 3)
@@ -144,7 +144,7 @@ def test_the_loads_summary_is_read_as_the_published_table_counts():
 def test_a_load_that_committed_nothing_is_an_error(text):
     """And not a rate of zero."""
     with pytest.raises(LabError, match="committed nothing"):
-        sysbench_oltp.parse(text)
+        sysbench.parse(text)
 
 
 # --- sabotage ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from replication_lab.faults import drbd_disk_failure, power_loss, split_brain
+from replication_lab.faults import drbd
 from replication_lab.world import catalogue
 from replication_lab.world.machines.drbd import ResourceStatus
 
@@ -43,13 +43,13 @@ class Resource:
 @pytest.fixture
 def resource(monkeypatch):
     made = Resource()
-    monkeypatch.setattr(drbd_disk_failure.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
+    monkeypatch.setattr(drbd.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
     return made
 
 
 def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
     """DRBD says so, both times."""
-    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
+    fault = drbd.DrbdDiskFail(lab, NODES)
     fault.inject()
     assert doubts(fault.verify()) == []
     fault.recover()
@@ -60,9 +60,9 @@ def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
 
 def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
     """No write reached it: the server did not continue without it."""
-    monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
+    monkeypatch.setattr(drbd, "DETACH_SECONDS", 0.01)
     monkeypatch.setattr(resource, "status", lambda: ResourceStatus(connection="Connected", disk="UpToDate"))
-    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
+    fault = drbd.DrbdDiskFail(lab, NODES)
     fault.inject()
 
     assert "to hit an I/O error" in refused(fault.verify).expected + refused(fault.verify).found
@@ -135,22 +135,21 @@ class TwoMachines(LabOfNames):
 @pytest.fixture
 def two(monkeypatch):
     lab = TwoMachines()
-    monkeypatch.setattr(split_brain.drbd, "peers", lambda lab: lab.machines)
-    monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
-    monkeypatch.setattr(power_loss.drbd, "primary", lambda lab: lab.machines["node1"])
-    monkeypatch.setattr(power_loss.drbd, "wait_until_whole", lambda lab: None)
+    monkeypatch.setattr(drbd.drbd, "peers", lambda lab: lab.machines)
+    monkeypatch.setattr(drbd.drbd, "Peer", lambda lab, node: lab.machines[node])
+    monkeypatch.setattr(drbd.drbd, "primary", lambda lab: lab.machines["node1"])
+    monkeypatch.setattr(drbd.drbd, "wait_until_whole", lambda lab: None)
     roles = SimpleNamespace(
         take_back=lambda node, discard_errant: lab.done.append((node, "resolve")),
         take_over=lambda node: lab.done.append((node, "promote")),
     )
-    for fault in (split_brain, power_loss):
-        monkeypatch.setattr(fault, "replication", SimpleNamespace(of=lambda _lab: roles))
+    monkeypatch.setattr(drbd, "replication", SimpleNamespace(of=lambda _lab: roles))
     return lab
 
 
 def test_a_split_brain_is_made_seen_and_ended(two):
     """Two primaries while the link is cut; DRBD notices when they meet, and the victim gives its rows up."""
-    fault = split_brain.SplitBrain(two, ["node2"])
+    fault = drbd.SplitBrain(two, ["node2"])
     fault.inject()
     assert doubts(fault.verify()) == []
     fault.recover()
@@ -162,7 +161,7 @@ def test_a_split_brain_is_made_seen_and_ended(two):
 def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatch):
     """Nothing is given up for it, and nothing is proved."""
     monkeypatch.setattr(TwoMachines.One, "tell", lambda self, word: None)
-    fault = split_brain.SplitBrain(two, ["node2"])
+    fault = drbd.SplitBrain(two, ["node2"])
     fault.inject()
     found = fault.verify()
     fault.recover()
@@ -173,7 +172,7 @@ def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatc
 
 def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
     """Without its disk a machine answers nothing; the former primary is primary again."""
-    fault = power_loss.PowerCut(two, ["node1", "node2"])
+    fault = drbd.PowerCut(two, ["node1", "node2"])
     fault.inject()
     assert doubts(fault.verify()) == []
     killed = [service for what, service in two.done if what == "kill"]
@@ -189,7 +188,7 @@ def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two
 def test_a_disk_that_kept_its_power_is_noticed(two, monkeypatch):
     """What it had not flushed would still be there."""
     monkeypatch.setattr(TwoMachines.One, "power_cut", lambda self: None)
-    fault = power_loss.PowerCut(two, ["node1", "node2"])
+    fault = drbd.PowerCut(two, ["node1", "node2"])
     fault.inject()
 
     assert doubts(fault.verify())

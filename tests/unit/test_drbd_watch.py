@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.replication.drbd_watch import ReplicatedDiskWatch
+from replication_lab.replication.drbd_state import ReplicatedDiskWatch
 from replication_lab.world.machines.drbd import Peer
 
 from tests.fakes.drbd_pair import CONNECTED, STAND_ALONE, Pair

@@ -5,8 +5,7 @@ import pytest
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill import Expectation
-from replication_lab.model.drill.drill_noise import RATIOS, possible
-from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.drill_result import RATIOS, judge, possible
 from replication_lab.model.drill.evidence import NoiseWhile
 from replication_lab.runner.drill import DrillRequest, DrillRun
 

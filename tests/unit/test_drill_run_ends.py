@@ -42,7 +42,7 @@ def drilling(monkeypatch, runs):
     monkeypatch.setattr(drill_set.described, "environment", lambda: {"cpus": 2})
     monkeypatch.setattr(drill_set, "_came_up", lambda _: LabCameUp(engine="mariadb", version="11.8", topology="galera"))
     monkeypatch.setattr(drill_set.up, "up", up)
-    monkeypatch.setattr(drill_set.up.lab_state, "save", lambda *_: setattr(labs[-1], "stays", True))
+    monkeypatch.setattr(drill_set.up.lab_files, "save_state", lambda *_: setattr(labs[-1], "stays", True))
     return labs, run
 
 

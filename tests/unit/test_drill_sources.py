@@ -5,10 +5,9 @@ import pytest
 from replication_lab import faults
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill import Failover, parse_drill, setting_of
-from replication_lab.model.drill.drill_result import judge
+from replication_lab.model.drill.drill_result import judge, two_sources_s
 from replication_lab.model.drill.evidence import FaultEvidence, Position
 from replication_lab.model.drill.history import Attempt, Copy, Outcome
-from replication_lab.model.drill.sources import two_sources_s
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_settings
 from replication_lab.world import catalogue

@@ -12,7 +12,7 @@ from replication_lab.model.drill.drill_result import RECOVERED, judge
 from replication_lab.model.drill.evidence import FaultEvidence, Looked, NoiseWhile, View
 from replication_lab.model.drill.history import Copy
 from replication_lab.model.record.record import Record
-from replication_lab.replication.galera import how_returned
+from replication_lab.replication.galera import GaleraCluster
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 
@@ -194,4 +194,4 @@ def test_the_exit_status_is_the_worst():
 )
 def test_a_nodes_log_tells_how_it_came_back(log, by):
     """A donor never left; a joiner says what it was sent."""
-    assert how_returned(log) == by
+    assert GaleraCluster.returned(log) == by

@@ -4,7 +4,12 @@ import shutil
 
 import pytest
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
+from replication_lab.model.question.sql_text import (
+    lines_of,
+    refuse_for_one_copy,
+    refuse_other_databases,
+    refuse_replication,
+)
 from replication_lab.world import catalogue, given_texts
 
 DUMPS = catalogue.ROOT / "tests" / "files" / "dumps"
@@ -170,6 +175,55 @@ def test_what_only_reads_it_is_not(text):
 def test_what_sets_it_in_any_way_is_refused(text, refused):
     """The sabotage: the other copies would lack the rows."""
     assert "the other copies would lack the rows" in refused(refuse_for_one_copy, GivenFile("a.sql", text)).found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CHANGE MASTER TO MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=154;",
+        "/*!50000 CHANGE MASTER TO MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=154 */;",
+        "change replication source to source_log_file='bin.000003', source_log_pos=154;",
+        "STOP SLAVE;",
+        "STOP ALL SLAVES;",
+        "START REPLICA FOR CHANNEL 'a';",
+        "RESET MASTER;",
+        "SET GLOBAL gtid_slave_pos='0-1-100';",
+    ],
+)
+def test_what_changes_replication_is_refused(text, refused):
+    """The sabotage: as mysqldump writes it with --master-data; the lab's source would have a source."""
+    error = refused(refuse_replication, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"))
+
+    assert "a.sql line 2: `" in error.found and "how the lab's nodes replicate" in error.found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- CHANGE MASTER TO MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=154;",
+        "INSERT INTO t VALUES ('CHANGE MASTER TO\\nSTOP SLAVE;');",
+        "CREATE TABLE change_master (id int);",
+        "INSERT INTO t VALUES ('a\nStart master class at nine');",
+    ],
+)
+def test_what_only_names_replication_is_not(text):
+    """As the comments of a dump, and a text in a row."""
+    refuse_replication(GivenFile("a.sql", text))
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "next_step"),
+    [
+        ("SELECT 1;\r\n".encode("utf-16"), "is not text: it is UTF-16", "iconv -f UTF-16"),
+        (b"SELECT 1;\nSELECT _binary '\xff\xfe';\n", "byte 26, in line 2, is not UTF-8", "iconv -f latin1"),
+    ],
+)
+def test_a_dump_in_another_character_set_is_refused_with_the_way_on(tmp_path, content, said, next_step, refused):
+    """As PowerShell writes it, and as mysqldump writes columns of bytes."""
+    (tmp_path / "a.sql").write_bytes(content)
+    error = refused(given_texts.read, tmp_path / "a.sql")
+
+    assert said in error.found and next_step in error.next_step and "--hex-blob" in error.expected
 
 
 def test_files_that_read_each_other_come_to_an_end(tmp_path, refused):

@@ -9,9 +9,8 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue
-from replication_lab.world.mysql.connection import answers_ping, long_answer, long_question
-from replication_lab.world.packets import echo
-from replication_lab.world.packets.echo import Echo
+from replication_lab.world.packets import pinger
+from replication_lab.world.packets.pinger import Echo, Pinger
 
 from tests.fakes.link import FakeLink
 
@@ -56,7 +55,7 @@ def link(monkeypatch):
 
         def start(*program: str) -> FakeLink:
             near, far = socket.socketpair()
-            monkeypatch.setattr(echo, "dialled", lambda _address: CountedSocket(near))
+            monkeypatch.setattr(pinger, "dialled", lambda _address: CountedSocket(near))
             with far:
                 answering = subprocess.Popen(
                     [*(program or (FAR_END,))], stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.PIPE
@@ -78,16 +77,18 @@ def test_a_round_trip_can_be_that_of_an_echo(link):
     assert rate > 0
 
 
-@pytest.mark.parametrize(("transfer", "sent", "received"), [(long_answer, 0, BYTES), (long_question, BYTES, 0)])
+@pytest.mark.parametrize(
+    ("transfer", "sent", "received"), [(Pinger.long_answer, 0, BYTES), (Pinger.long_question, BYTES, 0)]
+)
 def test_a_long_transfer_uses_one_direction(link, transfer, sent, received):
     """In the other direction a load may be waiting, and would slow the measurement down."""
-    with closing(link().far_end().connect(("127.0.0.1", 0), 5)) as connection:
+    with closing(Pinger(link().far_end(), ("127.0.0.1", 0), 5)) as connection:
         transfer(connection, BYTES)
-        near = connection._socket
+        near = connection._connection._socket
 
         assert 0 <= near.sent - sent < FEW
         assert 0 <= near.received - received < FEW
-        assert answers_ping(connection)
+        assert connection.ping()
 
 
 def test_an_echo_that_ends_gives_no_trip(link):

@@ -17,12 +17,13 @@ from replication_lab.model.drill import checkers
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
 from replication_lab.model.drill.history import Outcome, StatementEnd, encode, parse
+from replication_lab.model.lab import companion
 from replication_lab.model.lab.companion import settings_apart
-from replication_lab.model.lab.endpoint import ENDPOINT, asked_endpoint
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
-from replication_lab.runner import drill_set, takes_writes
+from replication_lab.runner import drill_set, succession
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
 from replication_lab.world import catalogue, clock
@@ -33,7 +34,7 @@ from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, Tr
 from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
 
 HAPROXY = catalogue.endpoint("haproxy")
-DEFAULTS = asked_endpoint("haproxy", HAPROXY, {})
+DEFAULTS = companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {})
 IN_CONTAINERS = [name for name in catalogue.topologies() if catalogue.topology(name).replication != "drbd"]
 
 
@@ -42,7 +43,7 @@ IN_CONTAINERS = [name for name in catalogue.topologies() if catalogue.topology(n
 
 def test_what_is_not_set_has_the_value_of_the_endpoints_file():
     """And all that is in force is told."""
-    assert dict(asked_endpoint("haproxy", HAPROXY, {"inter": "200"}).settings) == {
+    assert dict(companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"inter": "200"}).settings) == {
         **{name: each.default for name, each in HAPROXY.settings.items()},
         "inter": 200,
     }
@@ -52,7 +53,7 @@ def test_what_is_not_set_has_the_value_of_the_endpoints_file():
 @pytest.mark.parametrize(("name", "value"), [("intre", "200"), ("inter", "0"), ("inter", "1s"), ("fall", "-1")])
 def test_a_setting_that_the_endpoint_does_not_have_is_refused(refused, name, value):
     """Before anything starts."""
-    assert name in refused(asked_endpoint, "haproxy", HAPROXY, {name: value}).found
+    assert name in refused(companion.asked, ENDPOINT, "haproxy", HAPROXY.settings, {name: value}).found
 
 
 def test_settings_of_the_endpoint_are_told_apart_from_those_of_servers():
@@ -78,7 +79,7 @@ def test_the_overlay_of_each_topology_adds_one_service_and_an_account_on_each_no
     """HAProxy writes to and reads from every node, by the settings that were asked for."""
     topology = catalogue.topology(name)
     nodes = [node.name for node in topology.nodes]
-    asked = asked_endpoint("haproxy", HAPROXY, {"inter": 321, "fall": 7})
+    asked = companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"inter": 321, "fall": 7})
     found = yaml.safe_load(endpoint.overlay("lab-x", Path("x.yaml"), topology.replication, nodes, asked))
 
     assert set(found["services"]) == {"haproxy", *nodes}
@@ -95,7 +96,7 @@ def test_a_question_varies_the_endpoint_as_it_varies_anything_else():
     question = Question(topologies=["async"], vary={"endpoint": ["none", "haproxy"]}, settings={"endpoint.fall": "1"})
     labs = [case.lab.endpoint for case in experiments.asked(question).cases]
 
-    assert labs == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1})]
+    assert labs == [None, companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"fall": 1})]
     assert len({case.lab for case in experiments.asked(question).cases}) == 2
 
 
@@ -176,7 +177,7 @@ def test_a_drill_at_an_endpoint_gets_a_lab_with_one(monkeypatch, tmp_path):
         for drill in (plain, plain, plain.at_endpoint("haproxy", {"fall": 1}), plain):
             labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
 
-    assert started == [None, asked_endpoint("haproxy", HAPROXY, {"fall": 1}), None]
+    assert started == [None, companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"fall": 1}), None]
 
 
 class FakeUp:
@@ -351,8 +352,8 @@ def test_a_server_that_does_not_answer_takes_no_writes():
     """A reading counts until the next one, and for a moment only if none comes."""
     readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
 
-    assert takes_writes.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
-    assert takes_writes.spans([], 10) == []
+    assert succession.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
+    assert succession.spans([], 10) == []
 
 
 def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():

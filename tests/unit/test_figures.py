@@ -18,10 +18,9 @@ CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
     "experiments/_far.py": {"milliseconds", "self.ms"},
-    "faults/applier_delay.py": {"delay", "found", "had", "self._delay"},
-    "faults/link_proof.py": {"toxic.rate_kbps"},
-    "faults/cpu_limit.py": {"had", "self._quota_us", "quota"},
-    "faults/toxic_rate.py": {"asked", "asked_for"},
+    "faults/replica_threads.py": {"delay", "found", "had", "self._delay"},
+    "faults/link_proof.py": {"toxic.rate_kbps", "asked", "asked_for"},
+    "faults/cpu_and_memory.py": {"had", "us", "quota"},
     "lab/disks.py": {"limits.flush_us"},
     "lab/up.py": {"again"},
     "model/core/observation.py": {"len(self.contrary) - TOLD"},

@@ -17,7 +17,7 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.record.record import Record
-from replication_lab.report import annotations, compared, figures, formats, markdown, page, summarise
+from replication_lab.report import compared, formats, markdown, page, summarise
 
 from tests.records import golden
 from tests.unit.synthetic import claim, experiment, record
@@ -142,7 +142,7 @@ def test_a_comparison_names_what_is_worse_first():
 
 def test_a_changed_verdict_is_an_error_and_an_unknown_one_a_warning():
     """What holds needs no line."""
-    lines = annotations.text(summary_of(claim(throughput("none") >= 1), OPEN, CHANGED)).splitlines()
+    lines = formats.annotations(summary_of(claim(throughput("none") >= 1), OPEN, CHANGED)).splitlines()
 
     assert [re.match(r"::(\w+) title=([^:]+)::", line).groups() for line in lines] == [
         ("warning", "UNKNOWN"),
@@ -154,12 +154,12 @@ def test_a_run_that_broke_off_is_an_error():
     """Also if every verdict so far is green."""
     killed = Record(record(2).events[:-1])
 
-    assert annotations.text(summary_of(of=killed)).startswith("::error title=the run did not finish::")
+    assert formats.annotations(summary_of(of=killed)).startswith("::error title=the run did not finish::")
 
 
 def test_a_message_cannot_end_its_command():
     """A line break would begin another command, of a server's own."""
-    said = annotations.command("error", "a:b", "100%\n::warning::x")
+    said = formats.command("error", "a:b", "100%\n::warning::x")
 
     assert said == "::error title=a%3Ab::100%25%0A::warning::x"
 
@@ -190,16 +190,16 @@ def test_figures_in_doubt_say_so_and_are_no_benchmark():
     doubtful = digest()
     doubtful.engines["mariadb"].cases["none"].doubts.append("a fault was not seen")
 
-    assert {row["doubt"] for row in read_csv(figures.csv_of_experiment(digest()))} == {""}
-    assert {row["doubt"] for row in read_csv(figures.csv_of_experiment(doubtful))} == {"a fault was not seen"}
-    assert json.loads(figures.benchmark(doubtful)) == []
+    assert {row["doubt"] for row in read_csv(formats.csv_of_experiment(digest()))} == {""}
+    assert {row["doubt"] for row in read_csv(formats.csv_of_experiment(doubtful))} == {"a fault was not seen"}
+    assert json.loads(formats.benchmark(doubtful)) == []
 
 
 def test_the_figures_of_a_drill_in_doubt_say_so():
     """As for experiments."""
     summary = summed_up(Result(parsed(), {"lost": 0}, [], ["no fault was seen"]))
 
-    assert {row["doubt"] for row in read_csv(figures.csv_of_drills("x", summary))} == {"no fault was seen"}
+    assert {row["doubt"] for row in read_csv(formats.csv_of_drills("x", summary))} == {"no fault was seen"}
 
 
 @pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
@@ -212,8 +212,8 @@ def test_no_cell_of_a_foreign_record_is_a_formula(begins):
     summary = summary_of()
     row = msgspec.structs.replace(summary.cases[0], name=formula, about=formula)
     texts = [
-        figures.csv_of_experiment(foreign),
-        figures.csv_of_drills(formula, summed_up(Result(parsed(), {"lost": -2}, [], [formula]))),
+        formats.csv_of_experiment(foreign),
+        formats.csv_of_drills(formula, summed_up(Result(parsed(), {"lost": -2}, [], [formula]))),
         page.figures_csv(msgspec.structs.replace(summary, cases=[row])),
         page.ledger_csv(Timeline((0, 1), 1, [], {formula: []})),
     ]

@@ -122,3 +122,35 @@ echo "joins after $TICK s"
 def test_a_node_joins_in_turn_and_only_where_another_one_serves(serves, joins):
     """Without one that serves, the server would give up after 30 seconds, and the cluster would lack a node."""
     assert bash(TURN.format(script=SCRIPT, serves=serves))[-1] == joins
+
+
+# --- nodes on several Docker engines ----------------------------------------------------------------------------------
+
+APART = catalogue.COMPOSE / "engines" / "galera-start-apart"
+ASKED_APART = """
+CLUSTER={cluster} LAB_NODE={node} LAB_MEMBERS="node1 node2 node3" DATADIR={cluster}/data PREPARED={cluster}/none
+serves() {{ [[ " {serving} " == *" $1 "* ]]; }}
+sleep() {{ exit; }}
+log() {{ echo "$1"; }}
+HERE={here}
+decide
+echo "$DECISION"
+"""
+
+
+def decided_apart(cluster, node, here="empty", serving=""):
+    """Return the last line of a node that shares no volume with the others: its decision, or what it waits for."""
+    # The script names the one beside it by its place in the container.
+    script = APART.read_text().replace("source /usr/local/bin/galera-start", f"source {SCRIPT}")
+    return bash(script + ASKED_APART.format(cluster=cluster, node=node, here=here, serving=serving))[-1]
+
+
+def test_apart_the_first_begins_once_and_the_others_join_what_serves(tmp_path):
+    """A node that has lost its data does not begin a second history while the others cannot be reached."""
+    assert decided_apart(tmp_path, "node1") == "begin"
+    assert decided_apart(tmp_path, "node2") == "waits for node1 to begin"
+    assert decided_apart(tmp_path, "node2", serving="node1") == "join"
+    (tmp_path / "history").write_text("u name\n")
+    assert decided_apart(tmp_path, "node1").startswith("waits for node2 node3 to report its position")
+    assert decided_apart(tmp_path, "node1", "u:7").startswith("waits for node2 node3 to report its position")
+    assert decided_apart(tmp_path, "node1", "u:7", serving="node3") == "join"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 from replication_lab import experiments
-from replication_lab.experiments._galera_cases import CLIENTS, THREE, TWO
+from replication_lab.experiments.galera_vs_semisync import CLIENTS, THREE, TWO
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.run_request import RunRequest

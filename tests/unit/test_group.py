@@ -228,7 +228,7 @@ def test_a_drill_forces_the_membership_of_the_member_that_is_left():
 )
 def test_how_a_node_came_back_is_read_from_its_log(log, found):
     """One that never left logs nothing of it."""
-    assert found == group.how_returned(log)
+    assert found == group.Group.returned(log)
 
 
 def test_a_commit_waits_for_the_nearer_of_two_peers():

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.faults.host_kill import HostKill
+from replication_lab.faults.kill import HostKill
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import clock
 

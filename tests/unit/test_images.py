@@ -14,7 +14,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import bake_file, base_image, images
+from replication_lab.world.docker import bake_file, base_image, free_space, images
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Build, Image
@@ -134,7 +134,7 @@ def built(engine, folder, monkeypatch):
             return build or Build()
 
         monkeypatch.setattr(images.subprocess, "Popen", start)
-        monkeypatch.setattr(images.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
+        monkeypatch.setattr(free_space.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
         found = engine(known={f"replication-lab/{name}": image for name, image in known.items()})
         monkeypatch.setattr(base_image, "make", lambda: found.known.update({"replication-lab/base": Image()}))
         return commands
@@ -308,13 +308,15 @@ def test_what_arrays_left_is_listed_without_the_right_to_change_it(monkeypatch):
     """Without what belongs to a lab that exists; the container may only read, and has no capability."""
     asked = {}
 
-    def run(_image, _command, **options):
+    def create(_image, _command, **options):
         asked.update(options)
-        return b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        said = b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        ended = SimpleNamespace(start=lambda: None, remove=lambda **_: None, wait=lambda: {"StatusCode": 0})
+        return SimpleNamespace(**vars(ended), logs=lambda **_: said)
 
-    client = SimpleNamespace(containers=SimpleNamespace(run=run))
+    client = SimpleNamespace(containers=SimpleNamespace(create=create))
     monkeypatch.setattr(array.images, "is_present", lambda _image: True)
-    monkeypatch.setattr(array.engine, "client", lambda: client)
+    monkeypatch.setattr(array.images.engine, "client", lambda: client)
 
     assert array.left_in_dev(["run-b"]) == ["loop device of run-a", "links in /dev of run-a"]
     assert asked["volumes"]["/dev"]["mode"] == "ro" and asked["cap_drop"] == ["ALL"] and "cap_add" not in asked

@@ -1,7 +1,7 @@
 """Does a fault of an experiment act for its block only, and never go unproved?"""
 
 import pytest
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.errors import LabError
 
 from tests.fakes.fault import FakeFault

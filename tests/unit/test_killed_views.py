@@ -146,7 +146,7 @@ def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatc
 def test_the_first_of_several_views_is_found_whatever_the_clock_says(killed, monkeypatch):
     """By seconds since boot; a view from before the last boot comes first. The clock went back between two views."""
     [first] = lab_files.views()
-    before = killed_views._read(first)
+    before = killed_views.read_own_as(first, killed_views.Before)
     monkeypatch.setattr(clock, "now", lambda: "1970-01-01T00:00:00.000+00:00")
     monkeypatch.setattr(clock, "timer", lambda: before.at + 1)
     with killed_views.kept(killed, writes=False):

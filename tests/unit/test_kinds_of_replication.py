@@ -8,9 +8,9 @@ from replication_lab import replication as redundancy
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.succession import TakenOut
 from replication_lab.replication import drbd as machines
-from replication_lab.replication import drbd_roles, pacemaker, source_replica
 from replication_lab.replication import galera as cluster
 from replication_lab.replication import kind as nodes
+from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
 from replication_lab.world.machines import drbd
@@ -226,7 +226,7 @@ def test_a_machine_whose_command_has_ended_is_asked_by_a_new_one(monkeypatch):
 def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     """A standby of its peer decides which machine serves first; after that the manager is waited for."""
     told = []
-    monkeypatch.setattr(drbd_roles, "_after_dialling", lambda *_: {})
+    monkeypatch.setattr(machines, "_after_dialling", lambda *_: {})
     monkeypatch.setattr(
         PacemakerCluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )

@@ -6,11 +6,10 @@ from replication_lab.cli.files import cnf_files
 from replication_lab.lab import start_options
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.option_file import Option
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import Option, StartOptions
 from replication_lab.model.question.server_options import options_by_node, server_options
-from replication_lab.world import catalogue, lab_state
-from replication_lab.world.lab_state import LabState
+from replication_lab.world import catalogue, lab_files
+from replication_lab.world.lab_files import LabState
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.world import FakeWorld
@@ -77,7 +76,7 @@ def test_options_that_are_no_longer_in_force_are_shown(monkeypatch):
     lab = FakeLab(FakeWorld(), catalogue.topology("semisync"), "mariadb")
     wanted = {"source": StartOptions(None, {"sync_binlog": "5"})}
     options = {node: each.options() for node, each in wanted.items()}
-    monkeypatch.setattr(lab_state, "saved", lambda _lab: LabState("semisync", "mariadb", [], {}, options))
+    monkeypatch.setattr(lab_files, "saved_state", lambda _lab: LabState("semisync", "mariadb", [], {}, options))
     start_options.start_with(lab, wanted)
 
     assert [(one.what, one.ok) for one in start_options.current(lab)] == [("source has sync_binlog=5", True)]

@@ -14,7 +14,7 @@ from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.model.drill.timeline import quantile
 from replication_lab.model.record import record as records
-from replication_lab.model.record.latencies import Ordered
+from replication_lab.model.record.measurement import Ordered
 from replication_lab.world import catalogue, journal
 
 from tests.records import golden

@@ -8,6 +8,7 @@ import pytest
 from replication_lab.model.drill.history import Outcome, parse
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world import clock
+from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
@@ -226,13 +227,13 @@ def client(monkeypatch):
         left = list(connections)
         server = Server("node1", ("127.0.0.1", 1), dialects()["mariadb"], {"root": "secret"})
 
-        def connected(*_):
+        def connected(**_):
             found = left.pop(0)
             if isinstance(found, Exception):
                 raise found
             return found
 
-        monkeypatch.setattr(server, "_connected", connected)
+        monkeypatch.setattr(tls, "TlsConnection", connected)
         return ApplicationClient(lambda: server)
 
     return make

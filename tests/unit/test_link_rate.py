@@ -8,7 +8,7 @@ import pytest
 from replication_lab.faults.link_proof import realised
 from replication_lab.faults.toxic_calibration import calibrated, put
 from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody, parse_toxic
-from replication_lab.probes import link_rate
+from replication_lab.probes import round_trip
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
@@ -109,7 +109,7 @@ def test_the_sum_of_a_link_is_that_of_all_connections(monkeypatch, others, count
 
     link.connect = lambda _seconds: Lane()
     link.carried = lambda _body: sum(sent) + (others if sent else 0) if counted else 0
-    monkeypatch.setattr(link_rate.clock, "timer", lambda: clock_.now)
+    monkeypatch.setattr(round_trip.clock, "timer", lambda: clock_.now)
 
-    assert link_rate.sum_of_rates(link, body) == pytest.approx((1_500 + others / 1000) / 1.5, rel=0.01)
-    assert (len(sent), len(closed)) == (link_rate.LANES, link_rate.LANES)
+    assert round_trip.sum_of_rates(link, body) == pytest.approx((1_500 + others / 1000) / 1.5, rel=0.01)
+    assert (len(sent), len(closed)) == (round_trip.LANES, round_trip.LANES)

@@ -1,9 +1,8 @@
 """Are a viewer's clicks kept as bands and as a drill, and is the ledger of a load counted as its clients were told?"""
 
 import pytest
-from replication_lab.live.drill_of_actions import drill_of
 from replication_lab.live.tally import LoadTally
-from replication_lab.live.viewer_actions import ViewerActions
+from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
 from replication_lab.model.live.view import Span

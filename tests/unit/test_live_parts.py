@@ -8,14 +8,11 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import node_control, node_watch, session
-from replication_lab.live import route as routes
-from replication_lab.live.ledger_check import LedgerCheck, missing
+from replication_lab.live import node_control, node_watch, roles, session
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch
-from replication_lab.live.roles import Roles
-from replication_lab.live.route import Route
-from replication_lab.live.tally import LoadTally
+from replication_lab.live.roles import Roles, Route
+from replication_lab.live.tally import LedgerCheck, LoadTally, missing
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import View
@@ -246,7 +243,7 @@ def test_a_client_follows_a_promotion_with_its_next_transaction(lab, monkeypatch
         def close(self):
             told.append("close")
 
-    monkeypatch.setattr(routes, "ApplicationClient", Connection)
+    monkeypatch.setattr(roles, "ApplicationClient", Connection)
     route = Route(lab, "source")
     client = route.connect("source")
     client.transact(["a"])

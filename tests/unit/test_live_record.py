@@ -7,7 +7,7 @@ from replication_lab.live.recorder import Recorder
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.core.event import End
 from replication_lab.model.drill.history import Invoked, Outcome, StatementEnd, encode
-from replication_lab.model.live.record import Acted, Second
+from replication_lab.model.live.view import Acted, Second
 from replication_lab.world import journal
 
 from tests.fakes.live import LINK, FakeLive

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab import replication
 from replication_lab.live.explained import Now, explain
-from replication_lab.live.rules import latency_of, law, waited
+from replication_lab.live.sampler import latency_of, law, waited
 from replication_lab.model.live.view import Latency, Level, Span
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue

@@ -7,7 +7,7 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes import noise
 from replication_lab.world.docker import machine, reach
-from replication_lab.world.machine_files import BOOT, MachineFiles
+from replication_lab.world.host import BOOT, MachineFiles
 
 FAR = machine.EngineMachine("Debian", "amd64", 2, 8192, "6.1", elsewhere="DOCKER_HOST leads to tcp://10.1.0.2:2376")
 DESKTOP = machine.EngineMachine(

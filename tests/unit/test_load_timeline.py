@@ -6,7 +6,7 @@ import pytest
 from replication_lab.experiments import load
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.evidence import Looked, View
-from replication_lab.model.question.moments import Moments
+from replication_lab.model.question.load import Moments
 from replication_lab.model.record import load_timeline
 from replication_lab.model.record.load_timeline import Answered, LoadTimeline, Stay, timeline_of, widened
 from replication_lab.model.record.record import Record, written

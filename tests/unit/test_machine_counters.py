@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.probes import used
 from replication_lab.world import host, processes, requests_made
-from replication_lab.world.docker import commands, control_groups, machine
+from replication_lab.world.docker import containers, control_groups, machine
 from replication_lab.world.processes import Process, Work
 
 CHILD = """
@@ -162,7 +162,7 @@ def test_a_command_of_others_is_told_from_the_server_and_from_commands_of_the_la
     monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere=""))
     monkeypatch.setattr(processes, "every", lambda _files: running)
     monkeypatch.setattr(control_groups, "processes", lambda _id, _files: {10, 11, 30, 31})
-    monkeypatch.setattr(commands, "of_others", lambda _id: by_others)
+    monkeypatch.setattr(used, "commands_of_others", lambda _id: by_others)
     read = used.Reader([SimpleNamespace(all_containers=Containers(), pinned={})]).read()
 
     assert {each.pid for each in read.commands} == found
@@ -179,4 +179,4 @@ def test_a_command_of_this_process_is_known_by_the_number_that_the_engine_gave_i
     container = SimpleNamespace(id=ID, client=SimpleNamespace(api=api))
     monkeypatch.setattr(requests_made, "commands", lambda: {"own"})
 
-    assert commands.of_others(container) == {30}
+    assert containers.commands_of_others(container) == {30}

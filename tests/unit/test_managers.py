@@ -15,24 +15,16 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill import Step
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.lab.companion import CompanionSetting, settings_apart
-from replication_lab.model.lab.endpoint import AskedEndpoint
-from replication_lab.model.lab.manager import (
-    MANAGER,
-    AskedManager,
-    ManagerKind,
-    asked_manager,
-    refuse_unmanageable,
-    roles_in,
-)
+from replication_lab.model.lab import companion
+from replication_lab.model.lab.companion import AskedCompanion, CompanionSetting, settings_apart
+from replication_lab.model.lab.manager import MANAGER, ManagerKind, refuse_unmanageable, roles_in
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.question.question import Question
 from replication_lab.report import templates
 from replication_lab.report.drill_text import text
-from replication_lab.runner import asked_drills, drill_set, takes_writes
+from replication_lab.runner import asked_drills, drill_set, succession
 from replication_lab.runner.drill import DrillRequest
-from replication_lab.runner.succession import ByManager
-from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.runner.succession import ByManager, TakesWrites
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import manager as overlays
 
@@ -81,12 +73,12 @@ def test_a_manager_is_refused_for_a_relay_and_for_an_engine_that_it_cannot_manag
 
 def test_an_address_that_no_manager_moves_is_no_endpoint(refused):
     """It would lead nowhere."""
-    address = AskedEndpoint("address")
+    address = AskedCompanion("address")
 
     assert "without a manager" in refused(managers.refuse_no_address, address, None).found
-    assert "manager none" in refused(managers.refuse_no_address, address, AskedManager("none")).found
-    managers.refuse_no_address(address, AskedManager("keepalived"))
-    managers.refuse_no_address(AskedEndpoint("haproxy"), None)
+    assert "manager none" in refused(managers.refuse_no_address, address, AskedCompanion("none")).found
+    managers.refuse_no_address(address, AskedCompanion("keepalived"))
+    managers.refuse_no_address(AskedCompanion("haproxy"), None)
 
 
 def test_a_manager_only_observes_while_a_person_changes_roles():
@@ -150,7 +142,7 @@ def test_a_manager_is_an_option_of_up_drill_and_ask():
 def test_the_overlay_of_a_manager_labels_its_services(name, topology):
     """So that a running lab tells which manager it has, and nothing of it is left behind."""
     found, kind = catalogue.topology(topology), catalogue.manager(name)
-    text = overlays.overlay("lab-x", Path("x.yaml"), found, asked_manager(name, kind, {}))
+    text = overlays.overlay("lab-x", Path("x.yaml"), found, companion.asked(MANAGER, name, kind.settings, {}))
     services = yaml.load(text, Loader=_Loader)["services"]
     nodes = [node.name for node in found.nodes]
 
@@ -177,7 +169,7 @@ def test_each_setting_of_a_manager_is_said_in_words():
         "A.", settings={"interval": CompanionSetting(1, "seconds"), "fall": CompanionSetting(2, "checks")}
     )
 
-    assert str(asked_manager("one", kind, {"fall": 3})) == "one (interval 1, fall 3)"
+    assert str(companion.asked(MANAGER, "one", kind.settings, {"fall": 3})) == "one (interval 1, fall 3)"
 
 
 # --- a drill ----------------------------------------------------------------------------------------------------------
@@ -212,7 +204,7 @@ def test_a_drill_under_a_manager_gets_a_lab_with_one(monkeypatch, tmp_path):
         for drill in (plain, *drill_set.under_manager([plain], "none", {"after": "3"})):
             labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
 
-    assert started == [None, asked_manager("none", catalogue.manager("none"), {"after": 3})]
+    assert started == [None, companion.asked(MANAGER, "none", catalogue.manager("none").settings, {"after": 3})]
 
 
 class FakeUp:
@@ -392,4 +384,4 @@ def test_a_node_has_begun_to_take_writes_only_if_it_refused_them_before():
     writes._readings = {"a": [(10, True), (19, True)], "b": [(10, False), (12, False), (12.5, True), (14, True)]}
 
     assert writes.begun() == [(2.5, "b")]
-    assert takes_writes.spans([], 10) == []
+    assert succession.spans([], 10) == []

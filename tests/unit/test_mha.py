@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from replication_lab.lab import managers
-from replication_lab.model.lab.manager import asked_manager
+from replication_lab.model.lab import companion
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.replication import failover
 from replication_lab.world import catalogue
 from replication_lab.world.docker import manager as overlays
@@ -33,7 +34,7 @@ def test_a_relay_is_refused(refused):
 def test_the_machine_of_each_node_leads_every_other_name_to_its_link(topology):
     """Also those of links that only a failover needs."""
     found = catalogue.topology(topology)
-    text = overlays.overlay("lab-x", Path("x.yaml"), found, asked_manager("mha", MHA, {}))
+    text = overlays.overlay("lab-x", Path("x.yaml"), found, companion.asked(MANAGER, "mha", MHA.settings, {}))
     services = yaml.load(text, Loader=_Loader)["services"]
 
     for source, target in permutations([node.name for node in found.nodes], 2):

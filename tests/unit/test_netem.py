@@ -17,7 +17,6 @@ from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.service import Service
 from replication_lab.world.packets import netem, packet_ability
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.namespace import Beside, Guest, Refused
 from replication_lab.world.packets.netem import NetemEffect, Sender, Told, parsed, words
 
@@ -239,10 +238,12 @@ def test_a_host_that_cannot_is_refused_before_anything_starts(monkeypatch, refus
     assert "packets cannot be duplicated: the kernel 6.1 lacks sch_netem" in error.found
 
 
-def ends_of(topology: str, name: str, attached: bool = False) -> LinkEnds:
+def link_of(topology: str, name: str, attached: bool = False) -> RunningLink:
     services = partial(Service, LabContainers("lab-a"))
     nodes: Any = services
-    return LinkEnds(catalogue.topology(topology).link(name), services("toxiproxy"), nodes, not attached)
+    link = RunningLink(catalogue.topology(topology).link(name), services("toxiproxy"), nodes, not attached)
+    link.__dict__["toxiproxy"] = SimpleNamespace(proxies=lambda: {name: {"listen": "[::]:21002"}})
+    return link
 
 
 @pytest.mark.parametrize(
@@ -250,12 +251,12 @@ def ends_of(topology: str, name: str, attached: bool = False) -> LinkEnds:
 )
 def test_between_machines_the_sending_guest_does_it(stream, node, peer):
     """What leaves for the peer's address; the proxy receives it."""
-    ends = ends_of("drbd", "node1-node2")
-    found = ends.sender(stream, lambda: (41288,))
+    link = link_of("drbd", "node1-node2")
+    found = link._sender(stream)
 
     assert isinstance(found.namespace, Guest) and found.namespace._machine.name == node
     assert found.told() == Told((f"match ip dst {peer}/32",), 9, peer)
-    end: Any = ends.receiver(stream)
+    end: Any = link._receiver(stream)
     assert end.service == "toxiproxy-packets"
 
 
@@ -270,9 +271,9 @@ def test_between_machines_the_sending_guest_does_it(stream, node, peer):
 )
 def test_between_containers_the_sender_does_it(stream, attached, service, match, receives):
     """What a project's own container sends is taken on its way from the proxy."""
-    ends = ends_of("semisync", "source-replica", attached)
-    found = ends.sender(stream, lambda: (21002,))
-    end: Any = ends.receiver(stream)
+    link = link_of("semisync", "source-replica", attached)
+    found = link._sender(stream)
+    end: Any = link._receiver(stream)
 
     assert isinstance(found.namespace, Beside) and found.namespace.service == service
     assert match in found.told().matches[0] and (end.service if end else None) == receives
@@ -284,11 +285,9 @@ def test_a_link_keeps_its_effects_apart_from_toxiproxy(monkeypatch):
     proxies = {"a": {"listen": "[::]:21002"}}
     toxiproxy = SimpleNamespace(proxies=lambda: proxies, toxics=lambda _proxy: [])
     others = a_sender()
-    monkeypatch.setattr(LinkEnds, "sender", lambda _ends, stream, _: sender if stream == "upstream" else others)
+    monkeypatch.setattr(RunningLink, "_sender", lambda _link, stream: sender if stream == "upstream" else others)
     monkeypatch.setattr(Beside, "run_if_used", lambda *_: "")
-    link = RunningLink(
-        LinkEnds(Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)), None, lambda _: None)
-    )
+    link = RunningLink(Link("a", "[::]:21002", "target:3306", "source", "target", ("a",)), None, lambda _: None)
     link.__dict__["toxiproxy"] = toxiproxy
     link.add(LATE)
 

@@ -9,7 +9,7 @@ from replication_lab.faults.new_replica import OLD, NewReplica
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.runner import drill_set
-from replication_lab.witnesses import held_states
+from replication_lab.witnesses import servers
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import volumes
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -112,7 +112,7 @@ def lab(monkeypatch):
     def noted(what):
         return lambda part, *_given, **_options: made.log.append(f"{what} {part.server.name}")
 
-    monkeypatch.setattr(held_states, "_held", {})
+    monkeypatch.setattr(servers, "_held", {})
     for name in ("stop_following", "follow", "wait_for"):
         monkeypatch.setattr(Replica, name, noted(name))
     monkeypatch.setattr(Replica, "status", lambda part: _status(part.server.replicates))
@@ -186,7 +186,7 @@ def test_old_data_and_a_copy_that_does_not_replicate_are_noticed(lab, sabotage, 
     sabotage(lab.servers["replica"])
 
     assert said in doubts(made.verify())[0]
-    assert [said] == held_states._contrary(lab.name, "replica", lab.servers["replica"])
+    assert [said] == servers._contrary(lab.name, "replica", lab.servers["replica"])
 
 
 def test_a_copy_with_transactions_of_its_own_is_noticed(lab, monkeypatch):

@@ -1,16 +1,12 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
 import pytest
-from replication_lab.faults import disk_failure, disk_full, disk_limits, disk_slow
+from replication_lab.faults import disks
 from replication_lab.faults.clock_skew import ClockSkew
-from replication_lab.faults.cpu_limit import CpuSqueeze
-from replication_lab.faults.flap import Flap
-from replication_lab.faults.injected import injected
-from replication_lab.faults.kill import Kill
-from replication_lab.faults.memory_limit import MemorySqueeze
-from replication_lab.faults.pause import Pause
-from replication_lab.faults.restart import Crash, Restart
-from replication_lab.faults.stop import Stop
+from replication_lab.faults.cpu_and_memory import CpuSqueeze, MemorySqueeze, Pause
+from replication_lab.faults.cut import Flap
+from replication_lab.faults.fault import injected
+from replication_lab.faults.kill import Crash, Kill, Restart, Stop
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import Storage
@@ -180,12 +176,11 @@ class Array:
 @pytest.fixture(params=["raid1"])
 def array(monkeypatch, request):
     made = Array(request.param)
-    for module in (disk_slow, disk_full, disk_failure):
-        monkeypatch.setattr(module.arrays, "array", lambda lab, node: made)
+    monkeypatch.setattr(disks.arrays, "array", lambda lab, node: made)
     return made
 
 
-DISK_FAULTS = [disk_slow.DiskSlow, disk_full.DiskFull, disk_failure.DiskFail]
+DISK_FAULTS = [disks.DiskSlow, disks.DiskFull, disks.DiskFail]
 
 
 @pytest.mark.parametrize("kind", DISK_FAULTS)
@@ -209,7 +204,7 @@ def test_a_disks_fault_that_does_nothing_is_noticed(lab, array, monkeypatch, kin
     assert doubts(fault.verify())
 
 
-@pytest.mark.parametrize("kind", [disk_slow.DiskSlow, disk_failure.DiskFail])
+@pytest.mark.parametrize("kind", [disks.DiskSlow, disks.DiskFail])
 def test_a_disks_fault_that_nobody_met_is_noticed(lab, array, kind):
     """Without a load on it a slow or a failed disk shows nothing."""
     array.disks["disk1"].loaded = False
@@ -223,7 +218,7 @@ def test_a_disks_fault_that_nobody_met_is_noticed(lab, array, kind):
 
 def test_disks_that_were_fast_in_between_are_noticed(lab, array):
     """Sabotage: the limit is lifted while the fault acts, and is back when it is asked for."""
-    fault = disk_slow.DiskSlow(lab, NODES)
+    fault = disks.DiskSlow(lab, NODES)
     fault.inject()
     array.disks["disk1"].writes += 100
     fault.recover()
@@ -234,14 +229,14 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 @pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
-    assert "losing one disk loses all data" in refused(disk_failure.DiskFail, lab, NODES).found
+    assert "losing one disk loses all data" in refused(disks.DiskFail, lab, NODES).found
 
 
 def test_limits_that_no_disk_reports_are_no_proof():
     """Nothing was compared."""
-    assert disk_limits.set_to({"disk1": Limits()}, {"disk1": Limits()}, "as they were").ok
+    assert disks.set_to({"disk1": Limits()}, {"disk1": Limits()}, "as they were").ok
     assert (
-        disk_limits.set_to({}, {}, "as they were").doubt
+        disks.set_to({}, {}, "as they were").doubt
         == "as they were: expected the limits of the case, found no disk reported"
     )
 
@@ -272,7 +267,7 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
         def close(self):
             acts.append("closed")
 
-    monkeypatch.setattr("replication_lab.faults.flap.Cut", Cut)
+    monkeypatch.setattr("replication_lab.faults.cut.Cut", Cut)
     monkeypatch.setattr(clock, "pause", lambda seconds, unless: unless.wait(0.001))
     monkeypatch.setattr(clock, "wait_until", lambda condition, *_: _until(condition))
     fault = Flap(lab, ["source-replica"])

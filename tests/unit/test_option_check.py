@@ -1,11 +1,10 @@
 """Are the options of a my.cnf checked by the server's own program, all of them at once, before anything starts?"""
 
 import pytest
-from replication_lab.lab import option_check as checks
 from replication_lab.lab import up as labs
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine, option_check, project, servers
 
@@ -39,16 +38,17 @@ def asked(monkeypatch):
     """Stand in for the program in an image; return the scripts that it was asked, and a way to set its version."""
     scripts, version = [], ["8.0.33"]
 
-    def said_by(_image, script, LAB_OPTIONS=""):  # noqa: N803 - an environment variable
+    def said_by(_image, script, environment=None):
         scripts.append(script)
-        if not LAB_OPTIONS:
+        if not environment:
             return 0, HELP.format(version[0])
+        options = environment["LAB_OPTIONS"]
         # Like the program, it ends at the first error.
-        wrong = next((said for text, said in VALUES.items() if text in LAB_OPTIONS), "")
+        wrong = next((said for text, said in VALUES.items() if text in options), "")
         error = f"2026 0 [ERROR] [MY-000077] [Server] /usr/sbin/mysqld: Error while setting value {wrong}.\n"
-        return (1, error) if wrong else (0, CHANGED if "1000" in LAB_OPTIONS else "")
+        return (1, error) if wrong else (0, CHANGED if "1000" in options else "")
 
-    monkeypatch.setattr(option_check, "said_by", said_by)
+    monkeypatch.setattr(option_check.images, "said_by", said_by)
     monkeypatch.setattr(servers, "image_of", lambda text: text)
     yield scripts, version
     option_check.program.cache_clear()
@@ -62,7 +62,7 @@ def misspelt():
 def test_all_options_that_a_server_does_not_take_are_named_at_once(asked, refused):
     """Unknown ones, loose ones, values that it refuses, and those that it changes; each with its line."""
     topology = catalogue.topology("semisync")
-    error = refused(checks.check, topology, "mysql-8.0", dict.fromkeys(("source", "replica"), misspelt()))
+    error = refused(option_check.check, topology, "mysql-8.0", dict.fromkeys(("source", "replica"), misspelt()))
 
     assert [line.strip() for line in error.found.splitlines()[1:]] == [
         "misspelt.cnf line 3: innodb_read_io_thread = 8: MySQL 8.0.33 has no such option; "
@@ -110,7 +110,7 @@ def test_an_option_that_no_answer_of_a_server_shows_is_named_beforehand(asked, m
     """The program takes it, but there is no variable of that name; with its line."""
     known = "".join(f"{each:<60} 1\n" for each in ("symbolic-links", "default-time-zone", "transaction-isolation"))
     monkeypatch.setattr(
-        option_check,
+        option_check.images,
         "said_by",
         lambda *_, **__: (0, HELP.format(version).replace("sync-binlog  ", f"{known}sync-binlog  ")),
     )
@@ -125,11 +125,11 @@ def test_an_option_with_capitals_is_asked_in_the_program_s_own_spelling(asked, m
     """Galera's have some, and the program insists on them."""
     scripts = []
 
-    def said_by(_image, _script, LAB_OPTIONS=""):  # noqa: N803 - an environment variable
-        scripts.append(LAB_OPTIONS)
+    def said_by(_image, _script, environment=None):
+        scripts.append((environment or {}).get("LAB_OPTIONS", ""))
         return 0, HELP.format("11.8.9-MariaDB").replace("back-log        ", "wsrep-OSU-method")
 
-    monkeypatch.setattr(option_check, "said_by", said_by)
+    monkeypatch.setattr(option_check.images, "said_by", said_by)
     assert option_check.complaints("an image", GivenFile("a.cnf", "[mysqld]\nwsrep_OSU_method = RSU\n")) == {}
     assert 'wsrep_OSU_method = "RSU"' in scripts[-1]
 
@@ -143,7 +143,7 @@ def test_options_of_plugins_are_left_to_the_server(asked):
 
 def test_a_program_that_says_nothing_of_the_file_refuses_nothing(asked, monkeypatch):
     """Such as one that ends for another reason: the start of the server decides."""
-    monkeypatch.setattr(option_check, "said_by", lambda *_, **__: (1, HELP.format("8.0.33") + "[ERROR] no room"))
+    monkeypatch.setattr(option_check.images, "said_by", lambda *_, **__: (1, HELP.format("8.0.33") + "[ERROR] no room"))
 
     assert option_check.complaints("an image", GivenFile("a.cnf", "[mysqld]\nback_log = 70\n")) == {}
 

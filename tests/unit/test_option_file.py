@@ -3,11 +3,18 @@
 import pytest
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.variable import is_same
-from replication_lab.model.lab.option_file import Option, flat_text, groups_of, options_of, refuse_both
+from replication_lab.model.lab.option_file import (
+    Option,
+    StartOptions,
+    causes,
+    flat_text,
+    groups_of,
+    options_of,
+    refuse_both,
+    suspected,
+)
 from replication_lab.model.lab.reserved_options import RESERVED
-from replication_lab.model.lab.server_log import causes, suspected
 from replication_lab.model.lab.server_version import parse_version
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.world import catalogue, given_texts
 
 from tests.fakes.lab import FILE
@@ -72,6 +79,12 @@ def test_each_server_reads_the_groups_of_its_version(version, found):
     assert values("both.cnf", version) == found
 
 
+def test_capitals_in_a_group_do_not_count_and_a_blank_before_it_does():
+    """So every server reads it, by what it prints."""
+    found = options_of(of("[MySQLd]\nback_log = 1\n[ mysqld ]\nsync_binlog = 5\n[mysqld ]\ntmpdir = /tmp\n"), MARIADB)
+    assert [option.name for option in found] == ["back_log", "tmpdir"]
+
+
 @pytest.mark.parametrize("text", ["[mysqld-5.7]\nback_log=1\n", "[mariadb-10.11]\nback_log=1\n", "[client]\nport=1\n"])
 def test_a_file_without_an_option_for_a_server_is_refused(text, refused):
     """The sabotage: the server would run without any of it. The message names the groups of both."""
@@ -79,6 +92,20 @@ def test_a_file_without_an_option_for_a_server_is_refused(text, refused):
 
     assert error.found == f"a.cnf has no option for MariaDB 11.8.9; it has {text.splitlines()[0]}"
     assert "mariadb-11.8" in error.expected
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "gbk", "utf-8-sig"])
+def test_a_comment_may_be_in_any_character_set(tmp_path, charset, refused):
+    """A server does not read it; other bytes are told with their line. U+2028 is part of a line for it, too."""
+    file = tmp_path / "my.cnf"
+    file.write_bytes("[mysqld]\n# 十二 Zw\xf6lf\nback_log = 70 # gr\xf6\xdfer\n".encode(charset, "replace"))
+    assert [option.place for option in options_of(given_texts.read(file))] == ["my.cnf line 3"]
+    assert [option.name for option in options_of(of("[mysqld]\n# a\u2028sync_binlog = 1\nback_log = 70"))] == [
+        "back_log"
+    ]
+
+    file.write_bytes(b"[mysqld]\nback_log = 70\ninit_connect = 'SET @a = \xf6'\n")
+    assert "my.cnf line 3: " in refused(options_of, given_texts.read(file)).found
 
 
 def test_the_groups_of_the_families_differ():

@@ -169,7 +169,7 @@ def test_a_leftover_that_cannot_be_handled_stops_no_command(use, monkeypatch):
         raise LabError("its Compose file is gone", "files")
 
     monkeypatch.setattr(attachments, "_restore", fail)
-    monkeypatch.setattr(leftovers, "remove", lambda name: fail() if name == "lab-a" else whole(name))
+    monkeypatch.setattr(leftovers, "remove", lambda name, *more: fail() if name == "lab-a" else whole(name, *more))
     assert removal.down("lab-x", told.append) == ["lab-x"]
 
     assert (stuck.removed, other.removed, named.removed) == (False, True, True) and attachments.kept("shop")

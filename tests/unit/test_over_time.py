@@ -8,9 +8,8 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.model.comparing.change_points import change_points
 from replication_lab.model.comparing.digest import encode
-from replication_lab.model.comparing.over_time import FEWEST_RUNS, history
+from replication_lab.model.comparing.over_time import FEWEST_RUNS, change_points, history
 from replication_lab.model.core.errors import LabError
 from replication_lab.report import over_time
 from replication_lab.world import catalogue

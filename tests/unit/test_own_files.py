@@ -9,7 +9,7 @@ from replication_lab import experiments, faults
 from replication_lab.model.lab.toxic import parse_toxic
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, own
-from replication_lab.world.line_in_file import line_of
+from replication_lab.world.own import line_of
 
 SLOW = """\
 {

@@ -16,8 +16,7 @@ from replication_lab.model.drill.history import (
     parse,
     ranges,
 )
-from replication_lab.model.question.row_changes import directions
-from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_load import directions, transactions
 from replication_lab.runner.drill_set import promises
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world.mysql.client import TransactionAnswer

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import asdict, replace
-from replication_lab.faults.link_proof import realised
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import realised, realised_packets
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
 from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.lab.status import called
@@ -21,7 +20,6 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import engine
 from replication_lab.world.packets import link as running
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.namespace import Beside, Guest, impossible
 from replication_lab.world.packets.packet_ability import refuse_unable
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports, parsed, put_script
@@ -246,7 +244,7 @@ def link(monkeypatch, rules):
     monkeypatch.setattr(Beside, "run_if_used", lambda *_: "")
     monkeypatch.setattr(Guest, "run_if_used", lambda *_: "")
     model = Link("a", "[::]:21002", "target:3306", "source", "target", tuple(ports))
-    found = RunningLink(LinkEnds(model, None, lambda _node: None))
+    found = RunningLink(model, None, lambda _node: None)
     found.__dict__["toxiproxy"] = toxiproxy
     return found
 

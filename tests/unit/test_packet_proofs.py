@@ -1,8 +1,7 @@
 """Are duplicated and reordered packets asked for in one spelling, and proved only by counters that tell so?"""
 
 import pytest
-from replication_lab.faults.link_proof import realised
-from replication_lab.faults.packet_watch import realised_packets, said_of_packets
+from replication_lab.faults.link_proof import realised, realised_packets, said_of_packets
 from replication_lab.faults.toxic_calibration import calibrated, exchange
 from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.model.lab.condition import condition_of_body, parse_condition

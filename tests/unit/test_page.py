@@ -10,7 +10,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.drill.drill_result import judge, not_done
 from replication_lab.model.drill.history import Copy
 from replication_lab.model.record.record import Record
-from replication_lab.report import answers, compared_page, page, summarise
+from replication_lab.report import answers, compared, page, summarise
 from replication_lab.report import evidence as evidence_of
 from replication_lab.report.rows import ExperimentSummary
 from replication_lab.runner import described
@@ -189,7 +189,7 @@ def test_a_comparison_is_a_page_of_the_same_form():
     old, new = (digest(name, experiment(), record(4)) for name in ("old", "new"))
     slow = new.engines["mariadb"].cases["none"]
     slow.figures["throughput"][:] = [value / 2 for value in slow.figures["throughput"]]
-    html = compared_page.render(compare(old, new, 0.1), 0.1)
+    html = compared.page_text(compare(old, new, 0.1), 0.1)
     rows = re.findall(r'<tr data-tone="(\w+)".*?<th scope="row">([\w-]+)', html, flags=re.DOTALL)
 
     check(html)

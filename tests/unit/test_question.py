@@ -9,7 +9,7 @@ from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.experiment.claim_text import parse_claim
+from replication_lab.model.experiment.claim import parse_claim
 from replication_lab.model.experiment.quantities import p95
 from replication_lab.model.question.question import Question
 from replication_lab.report import terminal

@@ -4,9 +4,8 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.command_load import even, lasted, lines_of
 from replication_lab.model.question.question import Question
-from replication_lab.workloads.own_command import OwnCommand
+from replication_lab.workloads.own_command import OwnCommand, even, lasted, lines_of
 
 from tests.fakes.lab import FakeLab
 

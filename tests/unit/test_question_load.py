@@ -13,8 +13,7 @@ from replication_lab.model.question.load import SYSBENCH
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.sql_load import Letters, Numbers, transactions
 from replication_lab.model.question.sql_text import typed_statements
-from replication_lab.workloads.sql_transactions import quoted, script_of
-from replication_lab.workloads.timed_script import TimedScript
+from replication_lab.workloads.timed_script import TimedScript, quoted, script_of
 from replication_lab.world.given_texts import read
 
 SHOP = """-- The shop; two of its transactions.
@@ -173,7 +172,7 @@ def test_the_database_of_the_lab_may_be_used():
     ("name", "content", "said"),
     [
         ("none.sql", None, "none.sql cannot be read"),
-        ("latin.sql", "SELECT 'ä';".encode("latin-1"), "latin.sql is not text: byte 8 is not UTF-8"),
+        ("latin.sql", "SELECT 'ä';".encode("latin-1"), "latin.sql is not text: byte 8, in line 1, is not UTF-8"),
         ("a.sql.gz", b"SELECT 1;", "a.sql.gz cannot be unpacked"),
         ("a.sql.gz", gzip.compress(b"SELECT 1;")[:-4], "a.sql.gz cannot be unpacked"),
     ],

@@ -9,12 +9,11 @@ from click.testing import CliRunner
 from msgspec import structs
 from replication_lab import cli, experiments
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.experiment.claim_text import parse_claim
+from replication_lab.model.experiment.claim import parse_claim
 from replication_lab.model.experiment.quantities import Figure
+from replication_lab.model.question.load import kept, per_second, planned
 from replication_lab.model.question.question import Question
-from replication_lab.model.question.rate import kept, per_second, planned
-from replication_lab.model.record.latencies import FEWEST_FOR_P999, p999, pooled
-from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.measurement import FEWEST_FOR_P999, Measurement, p999, pooled
 from replication_lab.report import terminal, wording
 from replication_lab.workloads.timed_script import TimedScript
 from rich.console import Console

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from replication_lab import experiments
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.workloads.fio import PATTERNS
+from replication_lab.workloads.disk_io import PATTERNS
 
 KNOWN = experiments.load("raid0_disks")
 

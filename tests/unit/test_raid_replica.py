@@ -249,9 +249,9 @@ def test_a_race_that_nobody_watched_is_an_error():
 @pytest.mark.parametrize(
     ("trouble", "doubt"),
     [
-        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "raid1 continued to apply catching up"),
-        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "single continued to apply throughout"),
-        ("replication_lab.workloads.catch_up_phases.BUSY", "the disks of raid1 were the limit throughout"),
+        ("replication_lab.workloads.race.PAUSE_SHARE", "raid1 continued to apply catching up"),
+        ("replication_lab.workloads.race.PAUSE_SHARE", "single continued to apply throughout"),
+        ("replication_lab.workloads.race.BUSY", "the disks of raid1 were the limit throughout"),
     ],
 )
 def test_a_race_whose_applier_paused_or_whose_disks_rested_does_not_count(ran, monkeypatch, trouble, doubt):

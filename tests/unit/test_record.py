@@ -5,8 +5,7 @@ import re
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import Doubt, End
-from replication_lab.model.core.lines import Lines
+from replication_lab.model.core.event import Doubt, End, Lines
 from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.record.record import Record, RunOpening, written

@@ -4,14 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.witnesses import members, sampled, told
-from replication_lab.witnesses.members import Member
-from replication_lab.witnesses.packet_rules import packet_rules
-from replication_lab.witnesses.replicated_disk import ResourceStates
-from replication_lab.witnesses.sampled import Following, Sampled
-from replication_lab.witnesses.told import Changes
+from replication_lab.witnesses import sampled, servers
+from replication_lab.witnesses.sampled import Changes, Following, Sampled
+from replication_lab.witnesses.servers import Member
+from replication_lab.witnesses.told_changes import ResourceStates, packet_rules
 from replication_lab.world import clock, requests_made
-from replication_lab.world.mysql import own_settings
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +104,7 @@ class FakeMember:
 
 @pytest.fixture
 def member():
-    own_settings.forget(FakeMember.address, "wsrep_desync")
+    requests_made.forget_setting(FakeMember.address, "wsrep_desync")
     return Member(lambda server: dict(vars(server)["now"]))
 
 
@@ -138,12 +135,12 @@ def test_a_node_that_never_answers_is_not_observed(monkeypatch):
     def silent(_server):
         raise LabError("denied", "an account that may read it")
 
-    monkeypatch.setitem(members.READ, "galera", silent)
+    monkeypatch.setitem(servers.READ, "galera", silent)
     node = SimpleNamespace(server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()))
     topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
     lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
     lab.another = lambda: lab
-    zero, witness = clock.timer(), members.members(lab)
+    zero, witness = clock.timer(), servers.members(lab)
     clock.pause(0.3)
     assert witness.observation(zero).gap_s >= 0.3
     witness.close()
@@ -153,7 +150,7 @@ def test_a_variable_that_the_lab_sets_itself_is_its_own(member):
     """As an experiment about a node that is desynchronized."""
     server = FakeMember()
     server.seen_by(member)
-    own_settings.note(server.address, "wsrep_desync", "ON")
+    requests_made.note_setting(server.address, "wsrep_desync", "ON")
     assert server.seen_by(member, wsrep_desync="1") == []
 
 
@@ -268,11 +265,11 @@ def test_a_service_that_runs_should_answer_unless_the_lab_just_changed_its_conta
 ):
     """A machine that is stopped ends its programs before it has ended itself."""
     found = []
-    monkeypatch.setattr(told, "Sampled", lambda *arguments: found.append(arguments[-1]))
+    monkeypatch.setattr(sampled, "Sampled", lambda *arguments: found.append(arguments[-1]))
     lab = SimpleNamespace(
         containers={"node1": SimpleNamespace(id="f00d")}, service=lambda _: SimpleNamespace(state=lambda: (state, 0))
     )
-    told.told_by("it is so", lab, {}, lambda _: [])
+    sampled.told_by("it is so", lab, {}, lambda _: [])
     if request_:
         with requests_made.noted(request_, "f00d"):
             pass
@@ -288,26 +285,30 @@ RULE = " EVENT: iptables -t nat -D LAB-TO-PEER -p tcp -j DNAT"
 def rules(monkeypatch):
     """Return the reading of a lab's only container that may change rules, and the names of all that are observed."""
 
-    def container(image, *powers, manager=""):
-        attrs = {"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None}}
-        return SimpleNamespace(id="f00d", attrs=attrs, labels={"replication-lab.manager": manager})
+    def container(image, *powers, manager="", number="f00d", network="default"):
+        attrs = {"Config": {"Image": image}, "HostConfig": {"CapAdd": [*powers] or None, "NetworkMode": network}}
+        return SimpleNamespace(id=number, attrs=attrs, labels={"replication-lab.manager": manager})
 
     lab = SimpleNamespace(
         containers={
             "node1": container("replication-lab/mariadb"),
             "sidecar1": container("replication-lab/sidecar", "NET_ADMIN"),
-            "keepalived-node1": container("replication-lab/keepalived", "NET_ADMIN", manager="keepalived"),
+            "node1-host": container("replication-lab/pacemaker", "NET_ADMIN", number="7057"),
+            "pacemaker-node1": container(
+                "replication-lab/pacemaker", "NET_ADMIN", manager="pacemaker", network="container:7057"
+            ),
             "vpn": container("of-a-user/vpn", "NET_ADMIN"),
         }
     )
     monkeypatch.setattr(
-        "replication_lab.witnesses.told.Sampled", lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings)
+        "replication_lab.witnesses.sampled.Sampled",
+        lambda _what, _lab, readings, *_: SimpleNamespace(readings=readings),
     )
     return vars(packet_rules(lab))["readings"]
 
 
 def test_only_containers_of_the_lab_that_may_change_rules_are_observed(rules):
-    """Those of a user need not have the program that tells."""
+    """Those of a user need not have the program that tells, and a manager's own host is the manager's to change."""
     assert list(rules) == ["sidecar1"]
 
 

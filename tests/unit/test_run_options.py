@@ -8,7 +8,7 @@ from replication_lab import cli, experiments
 from replication_lab import runs as running
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Only
 from replication_lab.report import wording
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine

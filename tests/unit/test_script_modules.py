@@ -1,7 +1,7 @@
 """Does a user's script for sysbench come with its modules and its own options, and is an option of the lab refused?"""
 
 import pytest
-from replication_lab.experiments.question.load import load_of
+from replication_lab.experiments.question.experiment import load_of
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue, given_texts

@@ -4,14 +4,12 @@ from contextlib import closing
 
 import pytest
 from replication_lab import faults
-from replication_lab.faults.applier_delay import ApplierDelay
-from replication_lab.faults.applier_error import ApplierError
 from replication_lab.faults.backup_lock import BackupLock
-from replication_lab.faults.thread_stop import ApplierStop, ReceiverStop
+from replication_lab.faults.replica_threads import ApplierDelay, ApplierError, ApplierStop, ReceiverStop
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.replication import received
-from replication_lab.witnesses import held_states, sampled
+from replication_lab.witnesses import sampled, servers
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.mysql.dialects import dialects
@@ -38,7 +36,7 @@ def lab(monkeypatch):
 
     monkeypatch.setattr(clock, "wait_until", wait_until)
     # What faults of other tests hold, which were not closed.
-    monkeypatch.setattr(held_states, "_held", {})
+    monkeypatch.setattr(servers, "_held", {})
     monkeypatch.setattr(received, "comes_again", lambda *_: True)
     monkeypatch.setattr(sampled, "EVERY_SECONDS", 0.01)
     return lab_of_replicas()
@@ -147,7 +145,7 @@ def test_a_delay_that_nothing_waited_for_shows_nothing(lab):
 def test_a_state_that_another_program_ends_for_a_moment_is_seen(lab, kind, end, said):
     """It is so again when the fault is proved for the second time; what comes after the recovery does not count."""
     server, zero = lab.server("replica"), clock.timer()
-    with closing(held_states.held_states(lab)) as witness, closing(kind(lab, NODES)) as fault:
+    with closing(servers.held_states(lab)) as witness, closing(kind(lab, NODES)) as fault:
         fault.inject()
         clock.pause(0.1)
         assert witness.observation(zero).contrary == []

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from docker.errors import APIError
-from replication_lab import faults
+from replication_lab import faults, replication
 from replication_lab.cli.options import server_of
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
-from replication_lab.replication import fitting_servers
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, lab_files
 from replication_lab.world.docker import compose, images, lab, mixed, project, servers
@@ -131,7 +130,7 @@ class Asked:
     def wait(self):
         return {"StatusCode": 127 if self.engine.said is None else 0}
 
-    def logs(self):
+    def logs(self, **_options):
         return b"sh: mysqld: not found" if self.engine.said is None else self.engine.said
 
     def remove(self, *, force, v):
@@ -277,10 +276,10 @@ def test_a_topology_adds_only_the_feature_that_its_servers_cannot_report(monkeyp
 def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):
     """Another image would ignore the shift."""
     drills = drill_set.chosen("semisync", None, None)
-    (mover,) = [each.name for each in drills if each.moves_clocks(faults.kinds())]
+    movers = ", ".join(each.name for each in drills if each.moves_clocks(faults.kinds()))
     error = refused(drill_set.make_ready, "semisync", "mysql:8.4", drills)
 
-    assert f"{mover} shifts a server's clock, which mysql:8.4 does not support" in error.found
+    assert f"{movers} shifts a server's clock, which mysql:8.4 does not support" in error.found
 
 
 # --- nodes that run different servers ---------------------------------------------------------------------------------
@@ -314,7 +313,7 @@ def test_a_node_is_given_one_server(refused):
 
 def test_the_nodes_of_a_cluster_run_the_same(refused):
     """They begin with the prepared data of one image."""
-    error = refused(fitting_servers.check, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
+    error = refused(replication.refuse_unfit_servers, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
 
     assert "galera, whose nodes all start with the data of one image" in error.found
 
@@ -323,7 +322,9 @@ def test_each_node_needs_what_the_topology_needs(refused):
     """MySQL 5.7 here has no semi-sync, also as the replica of another."""
     assert (
         "mysql-5.7 has no semisync"
-        in refused(fitting_servers.check, catalogue.topology("semisync"), "source=mysql-8.0 replica=mysql-5.7").found
+        in refused(
+            replication.refuse_unfit_servers, catalogue.topology("semisync"), "source=mysql-8.0 replica=mysql-5.7"
+        ).found
     )
 
 

@@ -4,10 +4,9 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.witnesses.disks import PLUGIN, DiskWitness
-from replication_lab.witnesses.variables import changed_by_others
-from replication_lab.world import clock
-from replication_lab.world.mysql import own_settings
+from replication_lab.witnesses.acts import PLUGIN, DiskWitness
+from replication_lab.witnesses.servers import changed_by_others
+from replication_lab.world import clock, requests_made
 from replication_lab.world.requests_made import SENDER
 
 # --- variables --------------------------------------------------------------------------------------------------------
@@ -19,11 +18,11 @@ class FakeServer:
     name, address, value, up = "source", ("of this test", 1), "0", 60
 
     def __init__(self):
-        own_settings.forget(self.address, "sync_binlog")
+        requests_made.forget_setting(self.address, "sync_binlog")
 
     def set_global(self, value):
         self.value = value
-        own_settings.note(self.address, "sync_binlog", value)
+        requests_made.note_setting(self.address, "sync_binlog", value)
 
     def global_values(self, *names):
         return dict.fromkeys(names, self.value)

@@ -7,13 +7,23 @@ import pytest
 import yaml
 from docker.errors import ImageNotFound
 from replication_lab.faults import site_faults, toxic_calibration
+from replication_lab.lab import down
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import site
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import Site, placed
 from replication_lab.world import catalogue, lab_files
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels, leftovers, own_engine, project, site_files, site_images, sites
+from replication_lab.world.docker import (
+    free_space,
+    labels,
+    leftovers,
+    own_engine,
+    project,
+    site_files,
+    site_images,
+    sites,
+)
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
@@ -56,14 +66,18 @@ def test_what_cannot_be_placed_is_refused(endpoints, addresses, found, refused):
     assert refused(placed, SEMISYNC, endpoints, addresses).found.startswith(found)
 
 
-def test_nodes_of_a_cluster_and_replicas_on_two_sites_are_refused(refused):
-    """There is one Toxiproxy, and it stands beside the replicas."""
-    galera = refused(placed, catalogue.topology("galera"), {"node2": DB2}, {})
-    first = FANOUT.replicas[0].name
-    apart = refused(placed, FANOUT, {first: DB2}, {first: "10.1.0.2", "source": "10.1.0.1"})
+def test_nodes_of_a_cluster_need_a_network_of_all_sites(refused):
+    """They dial each other by their own addresses. Groups and replicated disks are refused in any case."""
+    galera, overlaid = catalogue.topology("galera"), {"node1": Site(network="overlay")}
+    by_ports = refused(placed, galera, {"node2": DB2}, {})
+    group = refused(placed, catalogue.topology("group"), {"node2": DB2}, {}, "overlay")
+    both = refused(placed, SEMISYNC, {"replica": DB2}, ADDRESSES, "overlay")
 
-    assert galera.found == "the nodes of galera cannot be on several sites"
-    assert apart.found == f"the replicas of fanout are on {DB2} and the command's own engine"
+    assert by_ports.found == "the nodes of galera cannot be on several sites by ports"
+    assert by_ports.expected == "--site-network overlay"
+    assert group.found == "the nodes of group cannot be on several sites"
+    assert both.found == "--site-address with --site-network overlay"
+    assert placed(galera, {"node2": DB2}, {}, "overlay")["node1"] == overlaid["node1"]
 
 
 def test_emulated_disks_are_refused_on_sites(refused):
@@ -84,23 +98,50 @@ def test_an_engine_is_named_by_its_endpoint_or_a_context(monkeypatch, refused):
 # --- the Compose file -------------------------------------------------------------------------------------------------
 
 
-def test_ports_are_published_on_the_named_addresses_only_and_the_proxy_dials_them():
+def test_ports_are_published_on_the_named_addresses_only_and_the_proxies_dial_them():
     """The API of Toxiproxy is not among them; names lead to the same server on both sites."""
-    made = yaml.safe_load(site_files.overlay(SEMISYNC, APART))
+    made = yaml.safe_load(site_files.overlay("lab-a", SEMISYNC, APART))
     services, [link] = made["services"], json.loads(made["configs"]["links"]["content"])
 
-    assert services["source"] == {"ports": ["10.1.0.1:20001:3306"], "extra_hosts": {"toxiproxy": "10.1.0.2"}}
+    assert services["source"] == {"ports": ["10.1.0.1:20001:3306"]}
     assert services["replica"] == {"ports": ["10.1.0.2:20002:3306"]}
-    assert services["toxiproxy"] == {"ports": ["10.1.0.2:22100:22100"], "extra_hosts": {"source": "10.1.0.1"}}
+    assert services["toxiproxy"] == {"extra_hosts": {"source": "10.1.0.1"}}
+    assert services["toxiproxy2"]["ports"] == ["127.0.0.1::8474"]
+    assert services["toxiproxy2"]["networks"] == {"default": {"aliases": ["toxiproxy"]}}
     assert link["upstream"] == "source:20001" and link["listen"].endswith(":21002")
+    assert json.loads(made["configs"]["links-toxiproxy2"]["content"]) == []
 
 
-def test_each_service_has_a_site():
-    """Toxiproxy stands beside the replica, so that a ping from beside it crosses the network as the replica does."""
+def test_each_service_has_a_site_and_each_site_a_toxiproxy():
+    """A link's stands beside the node that dials it, so a byte crosses the network between the sites once."""
     found = site_files.services(SEMISYNC, APART)
 
-    assert found == {"source": HERE, "replica": THERE, "toxiproxy": THERE, "load": HERE}
+    assert found == {"source": HERE, "replica": THERE, "toxiproxy": THERE, "toxiproxy2": HERE, "load": HERE}
     assert site_files.services(SEMISYNC, {}) == {}
+
+
+class Tagged(yaml.SafeLoader):
+    """Reads Compose's own tags as the values that they are before."""
+
+
+Tagged.add_constructor("!override", lambda loader, node: loader.construct_mapping(node))
+
+
+def test_nodes_of_a_cluster_are_in_one_network_and_each_knows_all_toxiproxies():
+    """Nothing is published for another site, and a link is in the Toxiproxy of its dialler only."""
+    galera = catalogue.topology("galera")
+    at = placed(galera, {"node2": DB2, "node3": "tcp://10.1.0.3:2375"}, {}, "overlay")
+    made = yaml.load(site_files.overlay("lab-g", galera, at), Tagged)
+    of_second = json.loads(made["configs"]["links-toxiproxy2"]["content"])
+
+    assert made["networks"]["default"] == {"name": "lab-g_sites", "external": True}
+    through = "node1=toxiproxy node2=toxiproxy2 node3=toxiproxy3"
+    assert made["services"]["sidecar2"] == {"environment": {"LAB_PROXIES": through}}
+    assert made["services"]["node2"]["entrypoint"] == ["bash", "/usr/local/bin/galera-start-apart"]
+    assert {each["name"].partition("-")[0] for each in of_second} == {"node2"} and len(of_second) == 8
+    placed_at = site_files.services(galera, at)
+    assert placed_at["sidecar2"] == placed_at["toxiproxy2"] == at["node2"]
+    assert not any("ports" in each for name, each in made["services"].items() if name.startswith("node"))
 
 
 # --- the engines ------------------------------------------------------------------------------------------------------
@@ -112,7 +153,9 @@ def apart(monkeypatch, tmp_path):
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     monkeypatch.setattr(sites, "_silent", {})
     monkeypatch.setattr(sites, "_warned", set())
-    text = "".join(f"{key}={value}\n" for key, value in sites.setting({**APART, "toxiproxy": THERE}).items())
+    text = "".join(
+        f"{key}={value}\n" for key, value in sites.setting({**APART, "toxiproxy": THERE, "toxiproxy2": HERE}).items()
+    )
     write_whole(lab_files.file_of("lab-a", lab_files.SETTINGS), f"LAB_OWNER={dead()}\n{text}".encode())
 
     def holds(here, there):
@@ -164,6 +207,37 @@ def test_what_is_on_a_silent_site_is_not_called_gone(apart, refused, capsys):
     assert leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
 
 
+def test_a_site_that_is_gone_for_good_is_forgotten_by_name(apart, refused):
+    """What was not seen to go is named; a site that answers is not forgotten, and no other name is."""
+    here, there = things()
+    apart(here, there)
+    # It was proved, so it is no leftover of a killed command.
+    write_whole(lab_files.file_of("lab-a", lab_files.STATE), b"{}")
+    answers = refused(down.down, "lab-a", forget=[DB2])
+    unknown = refused(down.down, "lab-a", forget=["source"])
+    apart(here, None)
+    sites._silent.clear()
+    said = []
+    down.down("lab-a", said.append, forget=["replica"])
+
+    assert answers.found == f"the site {DB2} answers"
+    assert unknown.found.startswith("unknown site of lab-a")
+    assert all(each.removed for each in here) and not lab_files.file_of("lab-a", lab_files.SETTINGS).exists()
+    assert said[-1].startswith(f"not seen to go: replica, toxiproxy at {DB2}.")
+
+
+def test_what_is_left_on_a_forgotten_site_is_a_leftover_once_a_command_uses_it(apart, monkeypatch):
+    """No file of the lab names the site any more, so only a command that is given it looks there."""
+    _, there = things()
+    apart([], there)
+    lab_files.remove("lab-a")
+    monkeypatch.setattr(sites, "_used", set())
+    assert leftovers.sweep() == []
+    sites.use(APART)
+
+    assert leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
+
+
 def test_a_node_on_a_silent_site_is_told_with_the_site(apart, refused):
     """It is not said to be missing."""
     apart(things()[0], None)
@@ -203,12 +277,16 @@ def with_images(monkeypatch, known, arch="amd64"):
             raise ImageNotFound(name)
         return known[name]
 
-    return SimpleNamespace(images=SimpleNamespace(get=get), version=lambda: {"Arch": arch, "Version": "26.1"})
+    return SimpleNamespace(
+        images=SimpleNamespace(get=get),
+        version=lambda: {"Arch": arch, "Version": "26.1"},
+        info=lambda: {"DockerRootDir": "/var/lib/docker"},
+    )
 
 
 def image(identifier, recipe=None):
     found = Image({RECIPE: recipe} if recipe else {})
-    found.id = identifier
+    found.id, found.attrs = identifier, {"Size": 500 * 10**6}
     return found
 
 
@@ -220,6 +298,7 @@ def test_only_images_that_a_site_lacks_are_loaded_there(monkeypatch, refused):
     monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: there)
     loaded = []
     monkeypatch.setattr(site_images, "_copy", lambda site_, names: loaded.append((site_, names)))
+    monkeypatch.setattr(free_space, "megabytes", lambda _there: None)
 
     site_images.bring(DB2, ["a", "b", "c", "d"])
     site_images.bring(DB2, ["a", "b"])
@@ -228,6 +307,35 @@ def test_only_images_that_a_site_lacks_are_loaded_there(monkeypatch, refused):
     assert loaded == [(DB2, ["c", "d"])]
     there.version = lambda: {"Arch": "arm64", "Version": "26.1"}
     assert "has the processor arm64" in refused(site_images.bring, DB2, ["d"]).found
+
+
+def test_images_that_do_not_fit_on_the_disk_of_a_site_are_refused_before_they_are_loaded(monkeypatch, refused):
+    """The image that reads the free space there is loaded first."""
+    own = with_images(monkeypatch, {name: image(name) for name in ("a", free_space.READER)})
+    monkeypatch.setattr(docker_engine, "client", lambda: own)
+    monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: with_images(monkeypatch, {}))
+    loaded = []
+    monkeypatch.setattr(site_images, "_copy", lambda _site, names: loaded.append(names))
+    monkeypatch.setattr(free_space, "megabytes", lambda _there: 499 if loaded else None)
+
+    error = refused(site_images.bring, DB2, ["a", free_space.READER])
+
+    assert loaded == [[free_space.READER]]
+    assert error.found == f"499 MB free on the disk of /var/lib/docker at the site {DB2}"
+    assert error.expected == "500 MB to load a"
+
+
+def test_every_site_gets_the_images_of_its_nodes_and_of_what_stands_beside_them(monkeypatch):
+    """Each site all of them: a drill starts its lab without `lab up`."""
+    brought = {}
+    monkeypatch.setattr(site_images.images, "ensure", lambda _names: None)
+    monkeypatch.setattr(site_images, "bring", lambda site_, names: brought.update({site_: names}))
+    galera, db3 = catalogue.topology("galera"), "tcp://10.1.0.3:2375"
+    at = placed(galera, {"node2": DB2, "node3": db3}, {}, "overlay")
+    site_images.bring_all(LabRequest(galera, "mariadb", "lab-g", sites=at))
+
+    names = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "clients", "sidecar")]
+    assert brought == {DB2: names, db3: names}
 
 
 # --- the link ---------------------------------------------------------------------------------------------------------

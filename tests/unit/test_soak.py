@@ -13,8 +13,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import End
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.history import Copy
-from replication_lab.model.drill.shortest import faults_of, shortest, with_faults
-from replication_lab.model.drill.soak import CUT, ROUND, can_act_at_once, choices
+from replication_lab.model.drill.soak import CUT, ROUND, can_act_at_once, choices, faults_of, shortest, with_faults
 from replication_lab.report.drill_text import text
 from replication_lab.runner import soak as soaks
 from replication_lab.world import catalogue, clock, journal

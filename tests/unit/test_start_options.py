@@ -4,7 +4,7 @@ import pytest
 from replication_lab import experiments
 from replication_lab.lab import start_options
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.question.question import Question
 from replication_lab.world import catalogue
 

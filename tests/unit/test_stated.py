@@ -4,9 +4,8 @@ import pytest
 from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment import stated
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.published import parse_data
 from replication_lab.model.experiment.quantities import (
     ErrorShare,
@@ -19,9 +18,9 @@ from replication_lab.model.experiment.quantities import (
     rtt,
     throughput,
 )
-from replication_lab.model.experiment.relation_text import parse_relation
+from replication_lab.model.experiment.stated import parse_relation
 from replication_lab.model.lab.storage import Storage
-from replication_lab.model.question.case_state import CaseState
+from replication_lab.model.question.server_options import CaseState
 
 RELATIONS = {
     "throughput(far) / throughput(near) ≥ 0.9": throughput("far") / throughput("near") >= 0.9,

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 from replication_lab.model.core import statistics
-from replication_lab.model.core.looks import risk_of_a_look
 from replication_lab.model.core.statistics import (
     Interval,
     NoInterval,
@@ -16,6 +15,7 @@ from replication_lab.model.core.statistics import (
     interval_between_at_equal,
     interval_of_mean,
     interval_of_ratio,
+    risk_of_a_look,
 )
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.claim import Claim, judge

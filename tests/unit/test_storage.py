@@ -88,14 +88,14 @@ def test_machines_with_a_disk_of_their_own_get_no_other(refused):
 @pytest.mark.parametrize(("words", "backend"), [(BTRFS_ONLY, "btrfs"), (WITH_MD, "md")])
 def test_auto_takes_real_md_where_the_kernel_has_it(monkeypatch, words, backend):
     """And btrfs where it has not."""
-    monkeypatch.setattr(storage_overlay, "_kernel", lambda: " ".join(words))
+    monkeypatch.setattr(storage_overlay, "said_by", lambda *_, **__: (0, " ".join(words)))
 
     assert storage_overlay.with_backend({"replica": Storage(level="raid0")})["replica"].backend == backend
 
 
 def test_a_backend_that_the_host_cannot_give_says_what_its_kernel_lacks(monkeypatch, refused):
     """By name, and how to load it."""
-    monkeypatch.setattr(storage_overlay, "_kernel", lambda: " ".join(BTRFS_ONLY - {"btrfs"}))
+    monkeypatch.setattr(storage_overlay, "said_by", lambda *_, **__: (0, " ".join(BTRFS_ONLY - {"btrfs"})))
     by_name = refused(storage_overlay.with_backend, {"replica": Storage(level="raid0", backend="md")})
     by_auto = refused(storage_overlay.with_backend, {"replica": Storage(level="raid0")})
 

@@ -1,6 +1,7 @@
 """A planned switchover: a replica becomes the source and the source its replica, or everything is as it was before."""
 
 import io
+from types import SimpleNamespace
 
 import pytest
 from replication_lab import faults, replication
@@ -8,13 +9,14 @@ from replication_lab.cli import output
 from replication_lab.faults.switchover import Switchover
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import parse_drill
+from replication_lab.model.lab.manager import ManagerKind
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication import failover, switchover
 from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.report import drilled
 from replication_lab.runner import drill_set
-from replication_lab.witnesses import held_states
-from replication_lab.world import catalogue
+from replication_lab.witnesses import servers
+from replication_lab.world import catalogue, clock
 from replication_lab.world.mysql.replica import ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from rich.console import Console
@@ -210,7 +212,7 @@ def test_it_is_told_in_a_line_how_long_no_node_accepted_writes():
 
 @pytest.fixture
 def fault(lab, monkeypatch):
-    monkeypatch.setattr(held_states, "_held", {})
+    monkeypatch.setattr(servers, "_held", {})
     return Switchover(lab, ["near"])
 
 
@@ -248,7 +250,7 @@ def test_roles_that_another_program_changes_meanwhile_are_seen(lab, fault, node,
 
 
 def _readings(lab):
-    return [said for name, node in lab.nodes.items() for said in held_states._contrary(lab.name, name, node)]
+    return [said for name, node in lab.nodes.items() for said in servers._contrary(lab.name, name, node)]
 
 
 def test_a_question_says_that_its_drill_is_a_planned_switchover():
@@ -265,3 +267,60 @@ def test_a_way_back_that_was_none_is_noticed(lab, fault, monkeypatch):
     fault.recover()
 
     assert "near accepts writes" in doubts(fault.verify_recovered())[0]
+
+
+class OwnWay:
+    """A manager that changes the source as its command is faked to."""
+
+    name, kind = "one", ManagerKind("A.", switchover=["switch"])
+
+    def __init__(self, lab, then):
+        self.lab, self.then = lab, then
+
+    def switch(self, node):
+        for name, own in self.lab.nodes.items():
+            own.read_only = name != node
+        self.then(node)
+
+
+def _until(condition, *_args, **_options):
+    """Wait for what another thread does."""
+    while not condition():
+        pass
+
+
+def test_a_manager_makes_a_planned_change_its_own_way(lab, monkeypatch):
+    """The lab only looks: who follows the new source, and who does not."""
+    monkeypatch.setattr(clock, "wait_until", _until)
+
+    def then(node):
+        lab.nodes[node].port = None
+        lab.nodes["source"].port = failover.link_port(lab, node, "source")
+
+    lab.manager = OwnWay(lab, then)
+    done = switchover.by_manager(lab, lab.manager, "near")
+
+    assert (done.old, done.source, done.repointed) == ("source", "near", ["source"])
+    assert done.left == {"far": "it follows source"} and done.seconds >= 0
+    assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
+    assert lab.files["source", failover.ROLE] == b"--read-only=1\n"
+
+
+def test_a_manager_whose_own_way_fails_is_an_error(lab, monkeypatch):
+    """Also if its command says that all is well, and no server was told anything."""
+    monkeypatch.setattr(clock, "wait_until", _until)
+    lab.manager = OwnWay(lab, lambda _node: None)
+    lab.manager.switch = lambda _node: None
+
+    with pytest.raises(LabError, match="did not let near accept writes"):
+        switchover.by_manager(lab, lab.manager, "near")
+
+
+def test_a_manager_without_a_way_of_its_own_is_refused_in_words(lab, refused):
+    """Before anything changes; the words say what an operator does."""
+    keepalived = SimpleNamespace(name="keepalived", kind=catalogue.manager("keepalived"))
+
+    assert "an operator stops it" in refused(switchover.by_manager, lab, keepalived, "near").found
+    drill = drill_set.load("semisync", "switchover")
+    assert "no planned switchover" in refused(drill_set.under_manager, [drill], "keepalived", {}).found
+    assert drill_set.under_manager([drill], "mha", {})[0].manager == "mha"

@@ -9,7 +9,7 @@ import pytest
 from replication_lab.faults.condition import toxic_of
 from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.model.core.proof import Proof
-from replication_lab.testcontainers import compose, link, target
+from replication_lab.testcontainers import compose, lab, link
 from replication_lab.world.docker import service
 from replication_lab.world.docker.service import stays_open
 from replication_lab.world.mysql.accounts import Account
@@ -41,8 +41,8 @@ def asked(monkeypatch):
     def of(found, internal=False):
         networks = SimpleNamespace(get=lambda _: SimpleNamespace(attrs={"Internal": internal}))
         containers = SimpleNamespace(get=lambda _: found)
-        monkeypatch.setattr(target.engine, "client", lambda: SimpleNamespace(networks=networks, containers=containers))
-        return target.target_of(_Given(), 3306)
+        monkeypatch.setattr(lab.engine, "client", lambda: SimpleNamespace(networks=networks, containers=containers))
+        return lab.target_of(_Given(), 3306)
 
     return of
 
@@ -82,11 +82,11 @@ def test_an_account_is_taken_from_the_environment_of_a_server_that_accepts_it(as
     """A container with such variables that is no server of MySQL's family is measured by an echo."""
     found = asked(container(MYSQL_ROOT_PASSWORD="secret"))
     answers = {"root": "8.4"}
-    monkeypatch.setattr(target, "version_for", lambda _, account: answers.get(account.user))
+    monkeypatch.setattr(lab, "version_for", lambda _, account: answers.get(account.user))
     assert found.account_at(("127.0.0.1", 1)) == Account("root", "secret", "MYSQL_ROOT_PASSWORD")
     answers.clear()
     assert found.account_at(("127.0.0.1", 1)) is None
-    monkeypatch.setattr(target, "version_for", lambda *_: (_ for _ in ()).throw(LabError("no answer")))
+    monkeypatch.setattr(lab, "version_for", lambda *_: (_ for _ in ()).throw(LabError("no answer")))
     assert found.account_at(("127.0.0.1", 1)) is None
     assert asked(container(POSTGRES_PASSWORD="secret")).accounts == ()
 

@@ -11,10 +11,9 @@ from replication_lab.model.lab.topology import Link
 from replication_lab.model.lab.toxic import LINK_RATE, ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.packets.echo import Echo
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.namespace import Beside, Guest
+from replication_lab.world.packets.pinger import Echo
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from requests.adapters import BaseAdapter
 
@@ -64,7 +63,7 @@ def linked(monkeypatch):
         toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
         toxiproxy._session.mount("http://", api)
         model = Link("a", "[::]:1", "target:3306", "source", "target", proxies)
-        link = RunningLink(LinkEnds(model, None, lambda _node: None))
+        link = RunningLink(model, None, lambda _node: None)
         link.__dict__["toxiproxy"] = toxiproxy
         return link, api
 

@@ -4,7 +4,7 @@ import contextlib
 
 import pymysql
 import pytest
-from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.client import Conflict, transaction
 
 
 class Transacting:

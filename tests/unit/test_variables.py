@@ -3,8 +3,8 @@
 import pytest
 from replication_lab.experiments.question import variables as settings
 from replication_lab.lab import start_options
+from replication_lab.model.lab.option_file import unknown_in
 from replication_lab.model.lab.reserved_options import refuse_reserved
-from replication_lab.model.lab.server_log import unknown_in
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.variables import TITLES, pairs, why_unknown

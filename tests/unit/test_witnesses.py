@@ -6,10 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.witnesses.containers import ContainerWitness
-from replication_lab.witnesses.links import LinkWitness
-from replication_lab.witnesses.paths import paths
+from replication_lab.witnesses.acts import ContainerWitness, LinkWitness
 from replication_lab.witnesses.sampled import Sampled
+from replication_lab.witnesses.servers import paths
 from replication_lab.world import catalogue, clock, requests_made
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import engine_events, labels
@@ -316,9 +315,7 @@ def observed():
     opened = []
 
     def of(proxy, meanwhile):
-        link = SimpleNamespace(
-            name="a-b", toxiproxy=proxy, ends=SimpleNamespace(proxy=SimpleNamespace(name="toxiproxy"))
-        )
+        link = SimpleNamespace(name="a-b", toxiproxy=proxy, proxy=SimpleNamespace(name="toxiproxy"))
         lab = SimpleNamespace(topology=SimpleNamespace(links=[link]), link=lambda _: link, refresh=lambda: None)
         lab.another = lambda: lab
         zero = clock.timer()
@@ -385,7 +382,7 @@ def test_a_change_that_the_lab_asked_for_meanwhile_is_its_own(observed):
 def test_where_a_replica_reads_from_is_asked_where_one_reads(monkeypatch, topology, seen):
     """A member of a group reads a log when it joins, and its sidecar shows its own address for that of the proxy."""
     asked = []
-    monkeypatch.setattr("replication_lab.witnesses.paths.Sampled", lambda what, lab, readings: asked.extend(readings))
+    monkeypatch.setattr("replication_lab.witnesses.servers.Sampled", lambda what, lab, readings: asked.extend(readings))
     paths(SimpleNamespace(topology=catalogue.topology(topology)))
 
     assert bool(asked) is seen

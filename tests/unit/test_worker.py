@@ -12,8 +12,7 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.cpu_speed import SpeedMeter
-from replication_lab.workloads._colliding import Colliding, CollidingClient, Readers
-from replication_lab.workloads._first_seen import FirstReads
+from replication_lab.workloads._colliding import Colliding, CollidingClient, FirstReads, Readers
 from replication_lab.world.docker import beside_nodes
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
@@ -158,8 +157,8 @@ def test_clients_and_probes_need_no_package_that_is_not_there(tmp_path):
     lacks = "; ".join(
         f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests", "lazy_loader")
     )
-    modules = ("workloads.ledger", "workloads._colliding", "workloads._first_seen", "world.mysql.client")
-    probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger", "world.packets.echo")
+    modules = ("workloads.ledger", "workloads._colliding", "world.mysql.client")
+    probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger")
     imports = "; ".join(f"import replication_lab.{module}" for module in (*modules, *probes))
     code = tmp_path / "code.zip"
     code.write_bytes(beside_nodes._code())

@@ -13,6 +13,7 @@ from replication_lab.replication.group import ONLINE, member
 from replication_lab.world import clock
 from replication_lab.world.docker import compose_call
 from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.mysql import own_schema
 from replication_lab.world.mysql.accounts import PASSWORDS, Account
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -93,6 +94,12 @@ def is_healthy(container: Container) -> bool:
     """Return whether a container runs, and its health check says that it is well if it has one."""
     health = container.attrs["State"].get("Health", {}).get("Status", "healthy")
     return container.status == "running" and health == "healthy"
+
+
+def ended(container: Container) -> str:
+    """Return that a container has ended, with the end of its log."""
+    log = container.logs(tail=LOG_LINES).decode(errors="replace").strip().replace("\n", "\n  ")
+    return f"{container.name} has ended. Its log:\n  {log}"
 
 
 def troubles(before: Replicating, server: Server) -> Iterator[Trouble]:
@@ -176,8 +183,7 @@ def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over:
 
 def _of_container(before: Replicating, container: Container) -> Trouble | None:
     if container.status == "exited":
-        log = container.logs(tail=LOG_LINES).decode(errors="replace").strip().replace("\n", "\n  ")
-        return Trouble(f"{container.name} has ended. Its log:\n  {log}", ended=True)
+        return Trouble(ended(container), ended=True)
     if before.healthy and not is_healthy(container):
         return Trouble(f"{container.name} is not healthy")
     return None
@@ -212,10 +218,9 @@ def _errors_of(container: Container) -> str:
 def by_hand(container: Container, statement: str, account: Account | None) -> str:
     """Return the command that runs a statement in a server's container, without the lab and without a password."""
     program = '"$(command -v mariadb || command -v mysql)"'
-    environment = {entry.partition("=")[0] for entry in container.attrs["Config"].get("Env") or []}
     origin = account.origin if account else ""
     user = account.user if account else "root"
-    if origin.removesuffix("_FILE") in {name for name, *_ in PASSWORDS} and origin in environment:
+    if origin.removesuffix("_FILE") in {name for name, *_ in PASSWORDS} and origin in environment_of(container):
         value = f'"$(cat "${origin}")"' if origin.endswith("_FILE") else f'"${origin}"'
         inside = f'MYSQL_PWD={value} exec {program} -u{user} -e "{statement}"'
         return f"docker exec {container.name} sh -c {shlex.quote(inside)}"

@@ -12,11 +12,11 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import LABEL, Attachment
-from replication_lab.world import clock, lab_files, lab_state, lock, owners, places, signals
+from replication_lab.world import clock, lab_files, lock, owners, places, signals
 from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
-from replication_lab.world.lab_state import LabState
+from replication_lab.world.lab_files import LabState
 
 # The longest time after which an application's pool is expected to have connected again, and a recreated container to
 # be healthy.
@@ -45,7 +45,7 @@ def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab,
         as_before.wait(attached, attachments.accounts(lab.name), tell, is_over=False)
         proofs = prove(lab, condition, tell)
         toxics = {link.name: condition for link in attached.links}
-        lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
+        lab_files.save_state(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
     except BaseException as error:
         accounts = attachments.accounts(attached.compose.project)
         with signals.signals_held():
@@ -65,12 +65,7 @@ def _wait_until_healthy(lab: AttachedLab) -> None:
         found = [container for service in services for container in lab.all_containers.of(service)]
         for container in found:
             if container.status == "exited":
-                log = container.logs(tail=12).decode(errors="replace").strip().replace("\n", "\n  ")
-                raise LabError(
-                    f"{container.name} ended after it was recreated. Its log:\n  {log}",
-                    "a running container",
-                    f"docker logs {container.name}",
-                )
+                raise LabError(as_before.ended(container), "a running container", f"docker logs {container.name}")
         return all(map(as_before.is_healthy, found))
 
     clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.1)

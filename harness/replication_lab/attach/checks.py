@@ -1,14 +1,40 @@
 """What `lab attach` refuses before anything changes: each with the service, the reason, and what to do instead."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from replication_lab.attach.asked_link import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import DOOR
 
 # Namespaces that a service can share with another one, which lose their owner when that is recreated.
 SHARED = ("network_mode", "pid", "ipc")
+FORM = "CONSUMER:SERVER or CONSUMER:SERVER:PORT, both services of the project"
+
+
+@dataclass(frozen=True)
+class AskedLink:
+    """A link as a user asks for it; port 0 is to be found out."""
+
+    source: str
+    target: str
+    port: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.target}{f':{self.port}' if self.port else ''}"
+
+
+def parse_link(text: str) -> AskedLink:
+    """Return the link of app:db or app:db:3306. Raise LabError for anything else."""
+    source, _, rest = text.partition(":")
+    target, colon, port = rest.partition(":")
+    is_number = re.fullmatch(r"[1-9]\d{0,4}", port) is not None
+    if not source or not target or (colon and not is_number):
+        raise LabError(f"--link {text!r} does not name two services", FORM, "./lab attach --help")
+    if source == target:
+        raise LabError(f"--link {text} leads from {source} to itself", FORM, "./lab attach --help")
+    return AskedLink(source, target, int(port or 0))
 
 
 def check_asked(asked: Sequence[AskedLink]) -> None:
@@ -21,16 +47,20 @@ def check_asked(asked: Sequence[AskedLink]) -> None:
             raise LabError(f"--link {':'.join(each)} is given twice", "each link once", "./lab attach --help")
 
 
+def check_not_attached(name: str, services: Iterable[str]) -> None:
+    """Refuse a project with the lab's own services: its containers were started from the lab's file, too."""
+    if any(service.startswith(DOOR) for service in services):
+        raise LabError(
+            f"{name} is attached already",
+            "a project that is not attached, because all of its links are given at once",
+            f"./lab detach --lab {name}",
+        )
+
+
 def check_project(project: ComposeProject) -> None:
-    """Refuse a project that does not run, or is attached already."""
+    """Refuse a project that does not run."""
     if not any(project.running.values()):
         raise LabError(f"{project.name} does not run", "a running project", _up(project, ""))
-    if any(name.startswith(DOOR) for name in project.running):
-        raise LabError(
-            f"{project.name} is attached already",
-            "a project that is not attached, because all of its links are given at once",
-            f"./lab detach --lab {project.name}",
-        )
 
 
 def check_link(project: ComposeProject, link: AskedLink) -> None:

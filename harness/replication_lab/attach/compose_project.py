@@ -12,6 +12,7 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.attachment import DOOR, ComposeCall
 from replication_lab.world.docker import compose_call, images, labels
 from replication_lab.world.docker.compose_call import HASH, Container
+from replication_lab.world.docker.containers import environment_of
 
 MYSQL = 3306
 # Ports that a server's image exposes besides the one for clients: the X protocol, and those of a cluster.
@@ -200,16 +201,11 @@ class ComposeProject:
 
 
 def _has_word(text: str, word: str) -> bool:
-    at = text.find(word)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 1]
-        if not before.isalnum() and not after.isalnum() and not (after == "." and _is_address(word)):
-            return True
-        at = text.find(word, at + 1)
-    return False
+    goes_on = r"[^\W_]|\." if is_address(word) else r"[^\W_]"
+    return re.search(rf"(?<![^\W_]){re.escape(word)}(?!{goes_on})", text) is not None
 
 
-def _is_address(word: str) -> bool:
+def is_address(word: str) -> bool:
     try:
         return bool(ipaddress.ip_address(word))
     except ValueError:
@@ -247,7 +243,7 @@ def _running(container: Container) -> Running:
         hostname=str(config.get("Hostname") or ""),
         exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
         program=" ".join(program),
-        environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
+        environment=environment_of(container),
         processes=compose_call.processes(container),
         unhealthy=_unhealthy(attrs["State"].get("Health") or {}),
     )

@@ -10,8 +10,6 @@ from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import KEPT, End
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
-from replication_lab.model.lab.attachment import AttachedLink
-from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set
 from replication_lab.runner.application import Probe
 from replication_lab.runner.drill import DrillRequest, run_drill
@@ -29,6 +27,7 @@ REFUSED = {
     "fail-disk": "its disk is not emulated",
     "slow-disks": "its disk is not emulated",
     "clock": "only a server that the lab starts can have its own clock",
+    "clock-site": "only a server that the lab starts can have its own clock",
 }
 
 
@@ -69,18 +68,12 @@ def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, st
             yield node, {"node": node, **common}
         return
     for link in lab.attached.links:
-        if applies == _use_of(lab, kind, link, writer):
+        use = "link" if kind.writes_anywhere or link.server == writer else "reads"
+        if applies == ("replication" if link.consumer in lab.attached.nodes else use):
             # Clients across a link write at the server that it leads to.
             at = link.server if applies == "link" else writer
             words = {"link": link.name, "consumer": link.consumer, "server": link.server, "writer": at}
             yield link.name, words
-
-
-def _use_of(lab: AttachedLab, kind: type[Nodes], link: AttachedLink, writer: str) -> str:
-    """Return what a link is used for: replication, or `link` or `reads` of an application (see _Template)."""
-    if link.consumer in lab.attached.nodes:
-        return "replication"
-    return "link" if kind.writes_anywhere or link.server == writer else "reads"
 
 
 def _clients(nodes: Collection[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.attach import as_before, checks, compose_project, survival, writable
-from replication_lab.attach.asked_link import AskedLink
+from replication_lab.attach.checks import AskedLink
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.attach.recognised import Recognised, SourceAt, outside, recognised
 from replication_lab.attach.server_names import refuse_undirectable, server_at
@@ -63,6 +63,7 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     name = compose_call.document(asked.options)["name"]
     containers = compose_call.containers(name)
     _refuse_labs(name)
+    checks.check_not_attached(name, containers)
     call = _call(asked, name, containers)
     found = compose_project.read(call, containers)
     checks.check_project(found)
@@ -75,7 +76,7 @@ def plan(asked: AskedAttachment) -> AttachPlan:
 def _refuse_labs(name: str) -> None:
     lab = project.all_labs().get(name)
     if lab is not None and not isinstance(lab, AttachedLab):
-        raise LabError(f"{name} is already a lab", "a project that the lab did not start", f"lab status --lab {name}")
+        raise LabError(f"{name} is already a lab", "a project that the lab did not start", f"./lab status --lab {name}")
 
 
 def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[Container]]) -> ComposeCall:

@@ -1,9 +1,8 @@
 """Which server of a project a replica reaches by a host and a port, by any of the names that Compose gives."""
 
-import ipaddress
 from collections.abc import Callable, Iterator
 
-from replication_lab.attach.compose_project import ComposeProject
+from replication_lab.attach.compose_project import ComposeProject, is_address
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.mysql.replica import ReplicaStatus
 
@@ -21,7 +20,7 @@ def server_at(
     cannot.
     """
     found = _at(project, replica, at.host, at.port)
-    if not found and not _is_address(at.host) and (address := ask(replica, at.host)):
+    if not found and not is_address(at.host) and (address := ask(replica, at.host)):
         found = _at(project, replica, address, at.port)
     return found
 
@@ -66,20 +65,13 @@ def _every_name(project: ComposeProject, service: str, consumer: str) -> Iterato
                 yield from (f"{name}.{network}" for name in names)
 
 
-def _is_address(host: str) -> bool:
-    try:
-        return bool(ipaddress.ip_address(host))
-    except ValueError:
-        return False
-
-
 def refuse_undirectable(project: ComposeProject, replica: str, source: str, at: tuple[str, int], port: int) -> None:
     """Refuse a replica whose connection to its source an alias would not redirect; `port` is that of the link."""
     host, dialled = at
     address = project.extra_hosts(replica).get(host, "")
     if address:
         why = f"by {host}, which its extra_hosts set to {address}: they override any alias"
-    elif _is_address(host):
+    elif is_address(host):
         why = f"by its address {host}, and an alias redirects only a name"
     elif host in (*HERE, *HOST):
         why = f"by {host}:{dialled}, which leads to no container by its name"

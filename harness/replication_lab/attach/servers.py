@@ -41,7 +41,8 @@ class ServersOfProject:
     def started(self, node: str) -> Server:
         """Do the same, and wait for a server whose container was started a moment ago: it may have no health check."""
         container = self.containers[node][0]
-        until = clock.timer() + STARTING_SECONDS - _age(container)
+        started = datetime.fromisoformat(container.attrs["State"]["StartedAt"])
+        until = clock.timer() + STARTING_SECONDS - (datetime.now(UTC) - started).total_seconds()
         while True:
             try:
                 return self.server(node)
@@ -82,12 +83,6 @@ class ServersOfProject:
             f"a server that accepts connections there; another port is given by --link CONSUMER:{node}:PORT",
             f"docker logs --tail 20 {container.name}",
         )
-
-
-def _age(container: Container) -> float:
-    """Return how long ago a container was started, in seconds."""
-    started = datetime.fromisoformat(container.attrs["State"]["StartedAt"])
-    return (datetime.now(UTC) - started).total_seconds()
 
 
 def network_of(container: Container, containers: Mapping[str, Sequence[Container]]) -> Container:

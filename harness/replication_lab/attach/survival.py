@@ -1,15 +1,17 @@
 """Whether a server finds its data and its logs again in a recreated container: asked from the server itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from posixpath import join, normpath
+from typing import Any
 
 from replication_lab.attach.compose_project import ComposeProject
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import mounts
+from replication_lab.world.docker import images, volumes
 from replication_lab.world.docker.attached_servers import said_in
 from replication_lab.world.docker.compose_call import Container
-from replication_lab.world.docker.mounts import Mount
 from replication_lab.world.mysql.server import Server
 
 DATADIR, HOME, SYSTEM_FILES = "datadir", "innodb_data_home_dir", "innodb_data_file_path"
@@ -21,6 +23,8 @@ PLACES = (
     *("innodb_log_group_home_dir", "innodb_undo_directory", "innodb_doublewrite_dir"),
     *("log_bin_basename", "log_bin_index", "relay_log", "relay_log_basename", "relay_log_index"),
     *("relay_log_info_file", "aria_log_dir_path", "wsrep_data_home_dir", "rocksdb_datadir", "rocksdb_wal_dir"),
+    # Without its keys an encrypted table cannot be read.
+    *("keyring_file_data", "keyring_encrypted_file_data"),
 )
 # Where tables lie that were created with DATA DIRECTORY, by version.
 TABLES = (
@@ -28,6 +32,47 @@ TABLES = (
     "SELECT PATH AS path FROM information_schema.INNODB_SYS_DATAFILES WHERE PATH LIKE '/%'",
     "SELECT FILENAME AS path FROM information_schema.INNODB_SYS_TABLESPACES WHERE FILENAME LIKE '/%'",
 )
+# Where a component of MySQL keeps the keys; one without a file has no such row.
+KEYRING = (
+    "SELECT STATUS_VALUE AS path FROM performance_schema.keyring_component_status"
+    " WHERE STATUS_KEY = 'Data_file' AND STATUS_VALUE LIKE '/%'"
+)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder of a container that is not its own layer; `loses` says why its content goes, empty if it stays."""
+
+    folder: str
+    loses: str = ""
+
+
+def holding(mounts: Iterable[Mount], path: str) -> Mount | None:
+    """Return the mount that a path lies on, the innermost of several; None if it lies in the container's own layer."""
+    found = [each for each in mounts if PurePosixPath(path).is_relative_to(each.folder)]
+    return max(found, key=lambda each: len(PurePosixPath(each.folder).parts), default=None)
+
+
+def mounts_of(attrs: Mapping[str, Any], inherited: Collection[str], in_memory: Collection[str]) -> list[Mount]:
+    """Return the mounts of a container, as the engine describes it.
+
+    Compose hands a volume without a name on to the recreated container at the folders in `inherited`: those that its
+    image or its service declares. `in_memory` are the names of volumes on tmpfs.
+    """
+    found = [Mount(folder, "is a tmpfs") for folder in attrs["HostConfig"].get("Tmpfs") or {}]
+    named = {each.partition(":")[0] for each in attrs["HostConfig"].get("Binds") or []}
+    named |= {each.get("Source", "") for each in attrs["HostConfig"].get("Mounts") or []}
+    for mount in attrs.get("Mounts", []):
+        name, folder = mount.get("Name", ""), mount["Destination"]
+        if mount["Type"] == "tmpfs":
+            found.append(Mount(folder, "is a tmpfs"))
+        elif name in in_memory:
+            found.append(Mount(folder, f"is the volume {name}, which is in memory"))
+        elif mount["Type"] == "volume" and name not in named and folder not in inherited:
+            found.append(Mount(folder, "is a volume without a name, which Compose does not keep"))
+        else:
+            found.append(Mount(folder))
+    return found
 
 
 def places(settings: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +99,7 @@ def lost(found: Mapping[str, str], kept: Iterable[Mount]) -> dict[str, str]:
     reasons = {}
     every = [*kept]
     for name, path in found.items():
-        mount = mounts.holding(every, path)
+        mount = holding(every, path)
         if mount is None:
             reasons[name] = f"{path}, which is on no volume"
         elif mount.loses:
@@ -64,7 +109,8 @@ def lost(found: Mapping[str, str], kept: Iterable[Mount]) -> dict[str, str]:
 
 def check(project: ComposeProject, service: str, server: Server, containers: Sequence[Container]) -> None:
     """Refuse to recreate a server that would not find its data or logs again."""
-    found = places(server.settings(*PLACES, SYSTEM_FILES)) | _tables(server)
+    found = places(server.settings(*PLACES, SYSTEM_FILES))
+    found |= _asked(server, "a table", TABLES) | _asked(server, "the keyring", [KEYRING])
     if DATADIR not in found:
         raise LabError(
             f"{service} does not say where its data are (datadir), and a link from it would recreate its container",
@@ -72,7 +118,7 @@ def check(project: ComposeProject, service: str, server: Server, containers: Seq
             project.compose("config", service),
         )
     for container in containers:
-        kept = mounts.read(container, project.service(service))
+        kept = _mounts(container, project.service(service))
         reasons = lost({name: _real(container, path) for name, path in found.items()}, kept)
         if reasons:
             listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
@@ -84,11 +130,20 @@ def check(project: ComposeProject, service: str, server: Server, containers: Seq
             )
 
 
-def _tables(server: Server) -> dict[str, str]:
-    """Return the path of each table that lies apart from the data directory."""
-    for statement in TABLES:
+def _mounts(container: Container, declared: Mapping[str, Any]) -> list[Mount]:
+    """Return the mounts of a container whose service is declared like this."""
+    attrs = container.attrs
+    without_source = {each["target"] for each in declared.get("volumes") or [] if not each.get("source")}
+    names = {mount["Name"] for mount in attrs.get("Mounts", []) if mount.get("Name")}
+    inherited = without_source | set(images.volumes(attrs["Config"]["Image"]))
+    return mounts_of(attrs, inherited, set(filter(volumes.is_in_memory, names)))
+
+
+def _asked(server: Server, what: str, statements: Iterable[str]) -> dict[str, str]:
+    """Return the paths that the first of these statements gives which the server knows."""
+    for statement in statements:
         with suppress(LabError):
-            return {f"a table in {row['path']}": str(row["path"]) for row in server.rows(statement)}
+            return {f"{what} in {row['path']}": str(row["path"]) for row in server.rows(statement)}
     return {}
 
 

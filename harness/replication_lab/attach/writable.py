@@ -13,7 +13,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.mysql_errors import SYNTAX_ERROR, code_of, is_denied
 from replication_lab.workloads import ledger
 from replication_lab.world.mysql.own_schema import MARK, SCHEMA
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.server import Server
 
 # The variables by which a server refuses writes of applications, or of all.
@@ -72,7 +72,8 @@ class Stance:
     """What a server says of writes: its number, its filters, the variables that refuse writes, whom it follows.
 
     `followers` are the numbers of the replicas that are connected to it, None if the account may not ask. `sources` are
-    the hosts that it replicates from. `may_create` is whether the account may create a drill's schema.
+    the hosts that it replicates from, and `late` is why it does not apply now what these write, in words. `may_create`
+    is whether the account may create a drill's schema.
     """
 
     number: str
@@ -80,6 +81,7 @@ class Stance:
     read_only: tuple[str, ...] = ()
     followers: frozenset[str] | None = frozenset()
     sources: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
     may_create: bool = True
 
 
@@ -99,8 +101,18 @@ def stance(server: Server) -> Stance:
         read_only=tuple(name for name, value in refuses.items() if value not in ("OFF", "0", "")),
         followers=_followers(server),
         sources=tuple(str(row[server.dialect.columns.host]) for row in rows.values()),
+        late=tuple(filter(None, map(_why_late, Replica(server).channels().values()))),
         may_create=_may_create(server),
     )
+
+
+def _why_late(channel: ReplicaStatus) -> str:
+    """Return why a replica does not apply now what its source writes; an empty string if it does."""
+    if not channel.healthy:
+        error = f": {channel.error}" if channel.error else ""
+        return f"does not replicate from {channel.host} ({channel.threads}){error}"
+    seconds = channel.delay_seconds
+    return f"applies what {channel.host} writes {seconds} s later (SQL_Delay)" if seconds else ""
 
 
 def _of_log(server: Server) -> Iterator[Filter]:
@@ -150,7 +162,7 @@ def _may_create(server: Server) -> bool:
 
 
 def hindrances(seen: Mapping[str, Stance], writer: str, follows: Mapping[str, str], is_cluster: bool) -> list[str]:
-    """Return why a drill must not write at `writer`, in words: by filters, read-only state, and servers not seen.
+    """Return why a drill must not write at `writer`, in words: by filters, read-only state, servers not seen or late.
 
     An empty `writer` is not known yet.
     """
@@ -158,6 +170,7 @@ def hindrances(seen: Mapping[str, Stance], writer: str, follows: Mapping[str, st
     for node, each in seen.items():
         # The filters of a log matter where somebody reads it.
         is_read = is_cluster or node in follows.values() or each.followers
+        found += [f"{node} {why}" for why in each.late]
         filters = [one for one in each.filters if one.hinders and (is_read or not one.is_of_log)]
         found += [f"{node} has the filter {one}" for one in filters]
         if each.followers is None:

@@ -1,4 +1,4 @@
-"""The command for a user's own question."""
+"""The commands for a user's own question, measured or predicted: ask, predict."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,28 +9,11 @@ import click
 import msgspec
 
 from replication_lab import experiments, runs
-from replication_lab.cli import command, files, names
-from replication_lab.cli.console import tell
+from replication_lab import predict as room
+from replication_lab.cli import command, files, names, options
+from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
-from replication_lab.cli.options import (
-    Written,
-    as_json,
-    clients_from,
-    keep_failed,
-    of_clients,
-    of_cnf,
-    of_duration,
-    of_endpoint,
-    of_engine,
-    of_image,
-    of_manager,
-    of_node_disk,
-    of_node_storage,
-    of_runs,
-    on_noise,
-    percentage,
-)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
@@ -41,6 +24,7 @@ from replication_lab.model.lab.server_name import lab_text, server_text
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.setting import ENGINE, Values
+from replication_lab.report import predicted
 from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
@@ -61,14 +45,14 @@ HIGHEST_SEED = 2_000_000
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--case", "cases", multiple=True, metavar="NAME=VALUE,NAME=VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
-@of_cnf
+@options.of_cnf
 @click.option("--rtt", metavar="CONDITION")
-@of_clients()
+@options.of_clients()
 @click.option("--rate", metavar="RATE")
-@of_node_storage
-@of_node_disk
-@of_endpoint
-@of_manager
+@options.of_node_storage
+@options.of_node_disk
+@options.of_endpoint
+@options.of_manager
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -77,21 +61,21 @@ HIGHEST_SEED = 2_000_000
 @click.option("--load-image", metavar="IMAGE")
 @click.option("--schema", metavar="FILE")
 @click.option("--init", metavar="FILE")
-@of_engine
-@of_image
-@of_duration("3s", 1, 3600)
+@options.of_engine
+@options.of_image
+@options.of_duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
-@of_runs(12, "rounds", 3, 100)
-@click.option("--max-duration", "longest", type=Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
+@options.of_runs(12, "rounds", 3, 100)
+@click.option("--max-duration", "longest", type=options.Written(DURATION, 0, 24 * 3600), default="0", metavar="TIME")
 @click.option("--drill", metavar="NAME")
-@click.option("--drill-runs", type=Written(COUNT, 1, 50), metavar="NUMBER")
+@click.option("--drill-runs", type=options.Written(COUNT, 1, 50), metavar="NUMBER")
 @click.option("--ledger", is_flag=True)
 @click.option("--save", metavar="FILE")
 @click.option("--seed", default=7, show_default=True)
-@on_noise
-@clients_from
-@keep_failed
-@as_json
+@options.on_noise
+@options.clients_from
+@options.keep_failed
+@options.as_json
 def ask(
     *,
     arguments: tuple[str, ...],
@@ -187,7 +171,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         },
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
-        margin=percentage(asked["margin"], "--margin"),
+        margin=options.percentage(asked["margin"], "--margin"),
         workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
         script_options=pairs("--script-option", asked["script_options"]),
         schema=_given(asked["schema"]),
@@ -233,3 +217,48 @@ def _schema_for(path: Path) -> str:
     schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
     found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
     return f"{FIRST_LINE}{found}\n"
+
+
+@command("predict")
+@click.argument(
+    "arguments",
+    nargs=-1,
+    metavar="TOPOLOGY[,TOPOLOGY…]",
+    shell_complete=names.completed_by(catalogue.topologies),
+)
+@click.option("--clients", metavar="VALUES")
+@click.option("--replicas", metavar="VALUES")
+@click.option("--rtt", metavar="VALUES")
+@click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
+@click.option("--set", "settings", multiple=True, metavar=SETTING)
+@click.option("--engine", metavar="ENGINE", shell_complete=names.completed_by(names.engines))
+@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.completed_by(names.runs))
+@click.option("--seed", default=7, show_default=True)
+@options.as_json
+def predict(
+    *,
+    arguments: tuple[str, ...],
+    clients: str | None,
+    replicas: str | None,
+    rtt: str | None,
+    varied: tuple[str, ...],
+    settings: tuple[str, ...],
+    engine: str | None,
+    runs: tuple[str, ...],
+    seed: int,
+    json_: bool,
+) -> None:
+    topologies = topologies_in(arguments).split(",")
+    short = {"clients": clients, room.REPLICAS: replicas, "rtt": rtt}
+    vary = {name: values_of(text) for name, text in pairs("--vary", varied).items()}
+    fixed = {name: [value] for name, value in pairs("--set", settings).items()}
+    given = {name: values_of(text) for name, text in short.items() if text is not None}
+    if twice := sorted((vary.keys() & fixed.keys()) | (given.keys() & (vary.keys() | fixed.keys()))):
+        raise LabError(f"{twice[0]} is given twice", "each setting once", f"leave out --vary {twice[0]}=…")
+    wanted = room.asked(topologies, {**vary, **fixed, **given}, engine or "")
+    sources, points = room.measured(runs, wanted)
+    found = room.predicted(wanted, sources, points, seed)
+    if json_:
+        print_json(msgspec.to_builtins(found))
+    else:
+        out.print(predicted.rendered(found))

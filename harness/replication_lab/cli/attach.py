@@ -6,9 +6,9 @@ import click
 
 from replication_lab.attach import attach as attaching
 from replication_lab.attach.as_before import NotAsBefore
-from replication_lab.attach.asked_link import parse_link
+from replication_lab.attach.checks import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
-from replication_lab.cli import agreement, command, output
+from replication_lab.cli import command, console, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, of_lab, of_yes
@@ -70,7 +70,7 @@ def _ask(found: AttachPlan, yes: bool, again: str) -> None:
     if yes:
         return
     services = ", ".join(each.service for each in found.attached.consumers)
-    agreement.ask(f"Recreate {services}?", f"{services} of {found.attached.compose.project} would be recreated", again)
+    console.ask(f"Recreate {services}?", f"{services} of {found.attached.compose.project} would be recreated", again)
 
 
 @command("detach")

@@ -1,4 +1,4 @@
-"""The command that compares runs, or runs with baselines that are kept in files."""
+"""The commands that compare runs with each other or with kept baselines, and show them over time: compare, history."""
 
 from pathlib import Path
 
@@ -9,12 +9,13 @@ from replication_lab.cli import command, names
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, percentage
+from replication_lab.model.comparing import over_time as model
 from replication_lab.model.comparing.comparison import Comparison, compare
 from replication_lab.model.comparing.digest import Digest, decode
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.event import RECORD
 from replication_lab.model.experiment.compared_figures import FIGURES
-from replication_lab.report import compared
+from replication_lab.report import compared, over_time
 
 MOST_MARGIN = 0.9
 
@@ -36,7 +37,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
     elif form == "markdown":
         click.echo(compared.markdown_text(found, share), nl=False)
     elif form == "html":
-        click.echo(_page(found, share), nl=False)
+        click.echo(compared.page_text(found, share), nl=False)
     else:
         out.print(compared.rendered(found, share))
     leave(found.exit_code)
@@ -51,7 +52,6 @@ def _digests(run: str) -> list[Digest]:
 
 
 def _digest(run: str) -> Digest:
-    """Return the digest of a run or of a baseline's file."""
     if not run.endswith(".json") and (run.endswith(".jsonl") or not Path(run).is_file()):
         return runs.digest_of(run)
     try:
@@ -60,12 +60,6 @@ def _digest(run: str) -> Digest:
         raise LabError(
             f"{run} cannot be read: {error.strerror}", "a baseline", f"./lab report --format baseline > {run}"
         ) from error
-
-
-def _page(found: Comparison, margin: float) -> str:
-    from replication_lab.report import compared_page
-
-    return compared_page.render(found, margin)
 
 
 def _as_data(found: Comparison) -> dict[str, object]:
@@ -78,4 +72,64 @@ def _as_data(found: Comparison) -> dict[str, object]:
         "is_one_run": found.is_one_run,
         "changes": found.changes,
         "exit_code": found.exit_code,
+    }
+
+
+@command("history")
+@click.argument("claim", required=False)
+@click.option("--experiment", metavar="NAME")
+@click.option("--engine", metavar="NAME")
+@click.option("--saved", type=click.Path(file_okay=False, exists=True, path_type=Path), metavar="FOLDER")
+@as_json
+def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
+    kept = {(found.run, found.started): found for found in [*_of_files(saved), *runs.digests()]}
+    found = [
+        series
+        for series in model.history(kept.values())
+        if experiment in (None, series.place.experiment) and engine in (None, series.place.engine)
+    ]
+    if not found:
+        raise LabError(
+            "no recorded run matches the options",
+            "a recorded run of an experiment under runs/, or files of `lab report --format baseline` and --saved",
+            "./lab list runs",
+        )
+    if claim is not None:
+        chosen = [series for series in found if series.of == claim]
+        if not chosen:
+            raise unknown_name("claim or figure", claim, dict.fromkeys(series.of for series in found), "./lab history")
+        found = chosen
+    if json_:
+        print_json([_series_data(series) for series in found])
+    elif claim is not None:
+        for series in found:
+            out.print(over_time.run_by_run(series))
+    else:
+        out.print(over_time.overview(found))
+
+
+def _of_files(folder: Path | None) -> list[Digest]:
+    return [decode(file.read_bytes(), str(file)) for file in sorted(folder.glob("*.json"))] if folder else []
+
+
+def _series_data(series: model.Series) -> dict[str, object]:
+    place = series.place
+    return {
+        "experiment": place.experiment,
+        "preset": place.preset,
+        "conditions": dict(place.conditions),
+        "engine": place.engine,
+        "against": place.against,
+        "machine": dict(place.machine),
+        "of": series.of,
+        "points": series.points,
+        "changes": [
+            {
+                "run": series.points[each.at].run,
+                "ratio": each.ratio,
+                "cpu_time": each.cpu_time,
+                "is_of_the_cpus": each.is_of_the_cpus,
+            }
+            for each in series.changes
+        ],
     }

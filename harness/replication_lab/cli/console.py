@@ -1,4 +1,4 @@
-"""The commands' output: text and data to standard output, progress and remarks to standard error."""
+"""The commands' output, and their question before they remove something; text and data go to standard output."""
 
 import os
 import sys
@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.console import Console
 
 # With NO_COLOR, print no escape sequence at all, not even for bold text.
@@ -80,3 +81,19 @@ def complain(error: Exception) -> None:
 def print_json(data: Any) -> None:
     """Print data for programs."""
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+
+
+def at_terminal() -> bool:
+    """Return whether somebody can answer."""
+    return sys.stdin.isatty()
+
+
+def ask(question: str, what: str, again: str) -> None:
+    """Go on only if the user agrees; `what` would happen, and `again` is the same command.
+
+    Raise LabError for another answer, and without a terminal.
+    """
+    if not at_terminal():
+        raise LabError(f"{what}; there is no terminal to confirm it", "a terminal, or --yes", f"{again} --yes")
+    if not click.confirm(question, err=True):
+        raise LabError("not confirmed; nothing was changed", "the answer y", f"{again} --yes")

@@ -1,10 +1,12 @@
-"""The command for drills."""
+"""The commands for drills, chosen by name or drawn at random: drill, soak."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+import msgspec
 
 from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
@@ -29,14 +31,18 @@ from replication_lab.cli.options import (
 )
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
+from replication_lab.model.drill.soak import shortest
 from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, places
+from replication_lab.runner import soak as soaks
+from replication_lab.world import catalogue, clock, places
+from replication_lab.world.files import write_whole
 
 
 @command("drill")
@@ -87,7 +93,7 @@ def drill(
     drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
-    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"])
+    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"])
     _run(
         lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
         *(count, keep, json_),
@@ -120,7 +126,6 @@ def _on_attached(
     how: tuple[int, int, bool, bool],
     others: Mapping[str, Any],
 ) -> NoReturn:
-    """Run drills on an attached project."""
     seed, count, keep, json_ = how
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
@@ -144,7 +149,6 @@ def _on_attached(
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
-    """Return the topology and its drills, or those of a file."""
     if Path(given).suffix not in (".yaml", ".yml"):
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
@@ -156,7 +160,6 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
 
 
 def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings of the endpoint and those of the manager."""
     settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
     servers, of_manager_ = settings_apart(settings, MANAGER)
     if servers:
@@ -171,3 +174,55 @@ def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]
 def _with_fault(fault: str | None) -> str:
     """Return the first topology that has this drill; an empty string if none has."""
     return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
+
+
+SHORTEST = "shortest.yaml"
+
+
+@command("soak")
+@click.option(
+    "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
+)
+@of_duration("1h", low=0.001)
+@click.option("--seed", default=7, show_default=True)
+@click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
+@of_engine
+@of_image
+@as_json
+def soak(
+    *,
+    topology: str,
+    seconds: float,
+    seed: int,
+    file: Path | None,
+    engine: tuple[str, ...],
+    image: tuple[str, ...],
+    json_: bool,
+) -> None:
+    schedule = soaks.read(file) if file else soaks.draw(catalogue.topology(topology), seed, seconds / 60)
+    server = server_of(schedule.topology, engine, image)
+    folder, summary = runs.soak(schedule, server, math.inf if file else seconds, tell)
+    print_summary(summary, json_)
+    tell(f"record, ledgers, schedule and report: {places.from_here(folder)}")
+    if summary.exit_code == ExitCode.FINDING and not summary.interrupted:
+        done = {each.name: schedule.rounds[each.name] for each in summary.drills}
+        _tell_shortest(msgspec.structs.replace(schedule, rounds=done), server, seconds, folder / SHORTEST)
+    leave(summary.exit_code)
+
+
+def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Path) -> None:
+    ends, stopped = clock.timer() + seconds, False
+
+    def fails(rounds: dict[str, Any]) -> bool:
+        nonlocal stopped
+        tell(f"looking for the shortest schedule: {len(rounds)} of {len(failed.rounds)} rounds again")
+        _, summary = runs.soak(msgspec.structs.replace(failed, rounds=rounds), server, math.inf, tell)
+        stopped = stopped or summary.interrupted is not None
+        return summary.exit_code == ExitCode.FINDING
+
+    found = shortest(failed.rounds, fails, lambda: not stopped and clock.timer() < ends)
+    kept = msgspec.structs.replace(failed, rounds=found)
+    write_whole(path, kept.text())
+    tell(f"seed {kept.seed}; the shortest schedule that was seen to fail, {len(found)} of {len(failed.rounds)} rounds:")
+    tell(kept.text().decode())
+    tell(f"repeat it: ./lab soak --schedule {places.from_here(path)}")

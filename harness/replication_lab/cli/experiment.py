@@ -8,21 +8,10 @@ import click
 from click.core import ParameterSource
 
 from replication_lab import experiments, runs
-from replication_lab.cli import command, names
+from replication_lab.cli import command, names, options
 from replication_lab.cli.console import tell
 from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import settings_of
-from replication_lab.cli.options import (
-    as_json,
-    clients_from,
-    keep_failed,
-    of_cnf,
-    of_node_disk,
-    of_node_storage,
-    of_runs,
-    on_noise,
-    percentage,
-)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
@@ -30,8 +19,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.server_name import server_text
 from replication_lab.model.question.question import NAME
 from replication_lab.model.question.setting import CNF, DISK, STORAGE
-from replication_lab.model.record.against import GIT, Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import GIT, Against, Only
 from replication_lab.world import given_texts, places
 
 DECIDED_BY_A_FILE = (
@@ -51,7 +39,7 @@ DECIDED_BY_A_FILE = (
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: found.presets),
 )
-@of_runs(None, "rounds")
+@options.of_runs(None, "rounds")
 @click.option(
     "--case",
     "cases",
@@ -69,15 +57,15 @@ DECIDED_BY_A_FILE = (
 @click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.completed_by(names.engines))
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]VARIABLE=VALUE")
-@of_cnf
-@of_node_storage
-@of_node_disk
+@options.of_cnf
+@options.of_node_storage
+@options.of_node_disk
 @click.option("--rtt", metavar="MS", default="")
 @click.option("--seed", default=7, show_default=True)
-@on_noise
-@clients_from
-@keep_failed
-@as_json
+@options.on_noise
+@options.clients_from
+@options.keep_failed
+@options.as_json
 def run(
     *,
     experiment: str,
@@ -87,19 +75,19 @@ def run(
     noise: str,
     keep: bool,
     json_: bool,
-    **options: Any,
+    **others: Any,
 ) -> None:
-    cases, claims = ([*dict.fromkeys(options[each])] for each in ("cases", "claims"))
-    only = Only(rounds=options["rounds"], cases=cases, claims=claims)
+    cases, claims = ([*dict.fromkeys(others[each])] for each in ("cases", "claims"))
+    only = Only(rounds=others["rounds"], cases=cases, claims=claims)
     cnf: dict[str, GivenFile] = {}
-    settings = settings_of(options, cnf)
-    against = _against(options["against"], options["margin"])
+    settings = settings_of(others, cnf)
+    against = _against(others["against"], others["margin"])
     if question := experiments.question_file(experiment):
         _refuse_for_a_question()
         found, preset = experiments.from_file(question), NAME
     else:
         _refuse_a_margin_alone(experiment, against)
-        found, preset = experiments.load(experiment, options["rtt"]), options["preset"]
+        found, preset = experiments.load(experiment, others["rtt"]), others["preset"]
         found = experiments.chosen(found, preset, settings, only, against, list(cnf.values()))
     engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
     if against:
@@ -143,7 +131,7 @@ def _against(against: str | None, margin: str) -> Against | None:
     """Return what to compare with, whose commit may be any revision."""
     if not against:
         return None
-    share = percentage(margin, "--margin")
+    share = options.percentage(margin, "--margin")
     if against.endswith(".cnf"):
         return Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
     if against.startswith(GIT):
@@ -152,7 +140,6 @@ def _against(against: str | None, margin: str) -> Against | None:
 
 
 def _refuse_for_a_question() -> None:
-    """Raise LabError for the options that a question's file decides."""
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE

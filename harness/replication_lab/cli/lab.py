@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import agreement, cli, command, names, output
+from replication_lab.cli import cli, command, console, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave_by
 from replication_lab.cli.files import cnf_files, pairs
@@ -75,6 +75,7 @@ def up(
     toxics: tuple[str, ...],
     sites: tuple[str, ...],
     site_addresses: tuple[str, ...],
+    site_network: str,
     endpoint: str | None,
     manager: str | None,
     storage: tuple[str, ...],
@@ -101,7 +102,7 @@ def up(
         init=run_first,
         endpoint=in_front,
         manager=manager_of(found, server, manager or "", of_manager_),
-        sites=sites_of(found, sites, site_addresses),
+        sites=sites_of(found, sites, site_addresses, site_network),
     )
     lab = labs.up(asked, tell)
     if json_:
@@ -112,15 +113,16 @@ def up(
 
 @command("down")
 @of_lab
+@click.option("--forget-site", "forget", multiple=True, metavar="SITE")
 @of_yes
 @as_json
-def down(name: str | None, yes: bool, json_: bool) -> None:
+def down(name: str | None, forget: tuple[str, ...], yes: bool, json_: bool) -> None:
     def agreed(lab: str) -> None:
         if not yes:
-            again = f"./lab down --lab {lab}"
-            agreement.ask(f"Stop {lab} and delete its data?", f"{lab} would be stopped and its data deleted", again)
+            again = " ".join([f"./lab down --lab {lab}", *(f"--forget-site {site}" for site in forget)])
+            console.ask(f"Stop {lab} and delete its data?", f"{lab} would be stopped and its data deleted", again)
 
-    gone = removal.down(name, tell, agreed)
+    gone = removal.down(name, tell, agreed, forget)
     if json_:
         print_json({"down": gone})
 
@@ -200,7 +202,7 @@ def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_
         return
     if found and not yes:
         tell("\n".join(["would be removed:", *(f"  {each}" for each in found)]))
-        agreement.ask("Remove all of this?", "this would be removed", " ".join(["./lab clean", *labs_]))
+        console.ask("Remove all of this?", "this would be removed", " ".join(["./lab clean", *labs_]))
     gone = removal.clean(images_, tell, found)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 

@@ -16,7 +16,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.condition import parse_links
-from replication_lab.world import lab_state
+from replication_lab.world import lab_files
 
 link = click.Group("link", help=help_of("link"))
 of_links = all_of(
@@ -70,7 +70,7 @@ def link_cut(links: tuple[str, ...], name: str | None, json_: bool) -> None:
 @of_links
 def link_restore(links: tuple[str, ...], name: str | None, json_: bool) -> None:
     with labs.changing(name, "lab link restore") as lab:
-        began = lab_state.saved(lab.name)
+        began = lab_files.saved_state(lab.name)
         at_first = began.toxics if began else lab.topology.toxics
         for each in links:
             lab.link(each).enable()

@@ -9,31 +9,21 @@ from typing import Any
 
 import click
 import msgspec
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from replication_lab import VERSION
-from replication_lab.cli import command, live_text, names
+from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.options import (
-    Decorator,
-    Written,
-    all_of,
-    as_json,
-    of_clients,
-    of_duration,
-    of_engine,
-    of_image,
-    of_lab,
-    server_of,
-)
 from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
-from replication_lab.live.session import ViewSession, viewing
-from replication_lab.live.viewed import Shown
+from replication_lab.live.session import Shown, ViewSession, viewing
 from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.quantity import COUNT
-from replication_lab.model.live.view import Gone, ViewedState
+from replication_lab.model.live.view import Gone, Hello, Level, ViewedLink, ViewedNode, ViewedState
 from replication_lab.world import catalogue, places
 
 CLIENTS, RATE = 4, "400/s"
@@ -42,15 +32,15 @@ LINE, SCREEN, PROMETHEUS = "line", "screen", "prometheus"
 PORT = 9104
 
 
-def _of_view(clients: int) -> Decorator:
+def _of_view(clients: int) -> options.Decorator:
     """Return what adds the options of both commands; `clients` is the default of --clients."""
-    return all_of(
+    return options.all_of(
         click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
-        of_lab,
-        of_clients(Written(COUNT, 0, 256), clients),
-        click.option("--rate", type=Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
-        of_engine,
-        of_image,
+        options.of_lab,
+        options.of_clients(options.Written(COUNT, 0, 256), clients),
+        click.option("--rate", type=options.Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
+        options.of_engine,
+        options.of_image,
     )
 
 
@@ -64,8 +54,7 @@ def _session(
     engine: tuple[str, ...],
     image: tuple[str, ...],
 ) -> Iterator[ViewSession]:
-    """View a lab within the block."""
-    server = server_of(topology or USUAL, engine, image) if engine or image else None
+    server = options.server_of(topology or USUAL, engine, image) if engine or image else None
     with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
         yield session
 
@@ -74,7 +63,7 @@ def _session(
 @_of_view(CLIENTS)
 @click.option("--port", type=click.IntRange(0, 65535), default=0)
 @click.option("--no-open", is_flag=True)
-@as_json
+@options.as_json
 def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
     from replication_lab.live.server import leading_to, serving
 
@@ -94,26 +83,25 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 
 @command("watch")
 @_of_view(0)
-@of_duration(None)
+@options.of_duration(None)
 @click.option("--format", "form", type=click.Choice([LINE, SCREEN, PROMETHEUS]), default=LINE, show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535))
-@as_json
+@options.as_json
 def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
     _refuse_of_another_format(form, seconds, port, json_)
     if form == PROMETHEUS:
         _serve_figures(PORT if port is None else port, json_, of_view)
         return
-    with _session(**of_view) as session, _screen(form) as screen:
+    with _session(**of_view) as session, _shown(form) as shown:
         for state in _states(session, seconds):
-            if screen:
-                screen.update(live_text.screen(session.hello(), state), refresh=True)
+            if shown:
+                shown.update(screen(session.hello(), state), refresh=True)
             else:
-                click.echo(msgspec.json.encode(state).decode() if json_ else live_text.line(state))
+                click.echo(msgspec.json.encode(state).decode() if json_ else line(state))
                 sys.stdout.flush()
 
 
 def _refuse_of_another_format(form: str, seconds: float | None, port: int | None, json_: bool) -> None:
-    """Raise LabError for an option that this format does not have."""
     of_formats = (
         ("--duration", seconds is not None, (LINE, SCREEN)),
         ("--port", port is not None, (PROMETHEUS,)),
@@ -124,7 +112,7 @@ def _refuse_of_another_format(form: str, seconds: float | None, port: int | None
             raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
 
 
-def _screen(form: str) -> AbstractContextManager[Live | None]:
+def _shown(form: str) -> AbstractContextManager[Live | None]:
     return Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
 
 
@@ -157,7 +145,6 @@ def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState
 
 
 def _report(folder: Path) -> None:
-    """Write the report of a record that was made on the page."""
     from replication_lab import runs
 
     runs.report(str(folder))
@@ -168,3 +155,86 @@ def _print_address(address: str, json_: bool) -> None:
     print_json({"address": address}) if json_ else click.echo(address)
     # The command goes on, and its output may be a pipe.
     sys.stdout.flush()
+
+
+# Commits from which on a 99th percentile is another figure than the maximum.
+ENOUGH = 100
+COLOURS = {Level.GOOD: "green", Level.WARN: "yellow", Level.BAD: "red", Level.UNKNOWN: "dim"}
+
+
+def line(state: ViewedState) -> str:
+    """Return the sample in one line."""
+    sample = state.sample
+    states = ", ".join(f"{band.track} {band.state or 'unknown'}" for band in sample.bands)
+    trips = ", ".join(f"{name} {_number(ms)} ms" for name, ms in sample.round_trip_ms.items())
+    rate = f"{_number(sample.commits_per_s)}/s (ceiling {_number(sample.law_per_s)}), " if state.load.clients else ""
+    return f"{sample.at:7.1f} s  {rate}{states}{f'; {trips}' if trips else ''}"
+
+
+def screen(hello: Hello, state: ViewedState) -> RenderableType:
+    """Return the whole view."""
+    head = Text(f"{hello.lab}  {hello.topology}  {hello.engine}  {state.at:.0f} s", style="bold")
+    parts: list[RenderableType] = [head, _nodes(state), *([_links(state)] if state.links else [])]
+    if state.load.clients:
+        parts += [_load(state), _ledger(state)]
+    acting = [span.label for span in state.spans if span.acts]
+    parts += [Text(f"acting: {', '.join(acting)}", style="yellow")] if acting else []
+    return Group(*parts, *(Text(sentence) for sentence in state.explain))
+
+
+def _nodes(state: ViewedState) -> Table:
+    table = _table("node", "role", "container", "state", "lag")
+    for node in state.nodes:
+        name = Text(f"{node.name}{' ←' if node.writes_here else ''}")
+        table.add_row(name, node.role, node.at, Text(node.state, style=COLOURS[node.level]), _lag(node))
+    return table
+
+
+def _lag(node: ViewedNode) -> str:
+    seconds = "" if node.lag_s is None else f"{node.lag_s:g} s"
+    return seconds + ("" if node.behind is None else f", {node.behind} behind").removeprefix(
+        ", " if not seconds else ""
+    )
+
+
+def _links(state: ViewedState) -> Table:
+    table = _table("link", "requested", "measured", "")
+    for link in state.links:
+        table.add_row(link.name, link.asked, f"{_number(link.measured_ms)} ms", _seen(link))
+    return table
+
+
+def _seen(link: ViewedLink) -> Text:
+    if link.seen is None:
+        return Text("being verified", style="dim")
+    return Text("verified", style="green") if link.seen else Text(f"NO EFFECT SEEN: {link.says}", style="red")
+
+
+def _load(state: ViewedState) -> Text:
+    sample, latency = state.sample, state.sample.latency
+    rate, most = _number(sample.commits_per_s), _number(sample.law_per_s)
+    said = f"{state.load.clients} clients: {rate} commits/s, ceiling {most}"
+    if latency:
+        # Of fewer commits the 99th percentile is no more than the slowest one.
+        last = "p99" if latency.n >= ENOUGH else "slowest"
+        said += f"; p50 {latency.p50_ms:.1f}, p95 {latency.p95_ms:.1f}, {last} {latency.p99_ms:.1f} ms (n {latency.n})"
+    return Text(f"{said}; {_number(sample.errors_per_s)} errors/s")
+
+
+def _ledger(state: ViewedState) -> Text:
+    ledger = state.ledger
+    counts = f"sent {ledger.sent}, acknowledged {ledger.acknowledged}, failed {ledger.failed}, unknown {ledger.unknown}"
+    rows = f"{ledger.lost} acknowledged rows lost at {ledger.checked_at or 0:.0f} s"
+    told = "lost rows not checked" if ledger.lost is None else rows
+    return Text(f"{told}; ledger: {counts}", style="red" if ledger.lost else "")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading)
+    return table

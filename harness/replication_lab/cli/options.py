@@ -12,11 +12,12 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.core.quantity import COUNT, DURATION, WrittenQuantity
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
-from replication_lab.model.lab.site import ADDRESS_OPTION, OPTION, Site, placed
+from replication_lab.model.lab.site import ADDRESS_OPTION, NETWORKS, OPTION, PORTS, Site, placed
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import beside_nodes, engine
+from replication_lab.world.docker import sites as running_sites
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -117,22 +118,27 @@ of_manager = click.option(
     "--manager",
     shell_complete=names.completed_by(catalogue.managers),
     metavar="NAME",
-    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived or mha.  "
-    "[default: the lab promotes]",
+    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived, mha, "
+    "pacemaker.  [default: the lab promotes]",
 )
 
 
 of_sites = all_of(
     click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
+    click.option("--site-network", type=click.Choice(NETWORKS), default=PORTS, show_default=True),
 )
 
 
-def sites_of(topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...]) -> dict[str, Site]:
-    """Return the site of each node; empty for a lab on one engine."""
+def sites_of(
+    topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...], network: str
+) -> dict[str, Site]:
+    """Return the site of each node, where this command also looks for labs; empty for a lab on one engine."""
     asked = pairs(OPTION, endpoints, "replica=ssh://ops@db2")
     named = {node: engine.endpoint_of(text) for node, text in asked.items()}
-    return placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"))
+    found = placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"), network)
+    running_sites.use(found)
+    return found
 
 
 def percentage(text: str, option: str) -> float:

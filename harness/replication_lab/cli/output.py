@@ -121,6 +121,8 @@ def switched(out: Console, done: TakenOver) -> None:
     out.print(f"{done.source} accepts writes in place of {done.old}; none did for {done.seconds or 0:.1f} s")
     if done.repointed:
         out.print(f"  its replicas: {', '.join(done.repointed)}")
+    for name, why in done.left.items():
+        out.print(f"  left to do: {name}: {why}")
 
 
 def rejoined(out: Console, done: TakenBack) -> None:

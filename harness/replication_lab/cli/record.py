@@ -46,7 +46,6 @@ def _open(page: Path, json_: bool) -> None:
 
 
 def _judge(run: str, json_: bool, *, write: bool) -> None:
-    """Print the verdicts, write the report's files if asked for, and exit with the status of the verdicts."""
     summary, written = runs.report(run) if write else (runs.judge(run), [])
     if summary:
         print_summary(summary, json_)

@@ -16,10 +16,9 @@ from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.setting import RTT, Values
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.model.record.record import Record
-from replication_lab.world import catalogue, given_texts, own, own_module
+from replication_lab.world import catalogue, given_texts, own
 
 FOLDER = Path(__file__).parent
 QUESTIONS = (".yaml", ".yml")
@@ -67,7 +66,7 @@ def _loaded(name: str) -> Experiment:
         return from_file(path)
     if path.parent == FOLDER:
         return getattr(importlib.import_module(f"{__name__}.{name}"), DECLARED)
-    found = getattr(own_module.module_of(path, EXPECTED), DECLARED, None)
+    found = getattr(own.module_of(path, EXPECTED), DECLARED, None)
     if found is None:
         raise LabError(f"{own.shown(path)}:1: the file declares no experiment", EXPECTED)
     return found

@@ -21,7 +21,7 @@ from replication_lab.experiments.question.topologies import (
 )
 from replication_lab.experiments.question.variables import server_settings
 from replication_lab.faults.condition import LinkCondition
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case
@@ -167,7 +167,6 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
 
 
 def _topology_of(case: Case, topology: Topology) -> Topology:
-    """Return the topology that a case is measured on: its own, or that of the experiment."""
     return catalogue.topology(case.lab.topology) if case.lab else topology
 
 
@@ -237,7 +236,6 @@ def _of_clients(load: Workload[Lab], clients: int) -> Workload[Lab]:
 
 
 def _prepare(cases: Sequence[Case], load: Load, lab: Lab) -> None:
-    """Refuse, before the first round, a variable that a server rejects; settle the lab, and prepare the load."""
     for case in cases:
         with server_settings(lab, case.state.servers):
             pass

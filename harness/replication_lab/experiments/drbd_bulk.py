@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.faults.condition import LinkCondition
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.bulk_write import WAYS, BulkWrite
+from replication_lab.workloads.disk_io import WAYS, BulkWrite
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines.drbd import Peer, ResourceStatus
@@ -29,7 +29,7 @@ def workload(_case: Case, preset: Preset) -> BulkWrite:
 
 def prepare(lab: Lab) -> None:
     """Set the disks to cost nothing: the link is to be the limit if it is slow."""
-    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
+    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 @contextmanager

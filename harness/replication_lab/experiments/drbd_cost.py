@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from replication_lab import replication
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
@@ -15,7 +15,7 @@ from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.sysbench_oltp import SysbenchOltp
+from replication_lab.workloads.sysbench import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
@@ -54,7 +54,7 @@ def prepare(lab: Lab) -> None:
     replication.of(lab).settle()
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
+    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 def fill(lab: Lab, preset: Preset) -> None:
@@ -75,7 +75,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_CostWatch"]:
         write_pages(server)
         lab.node(NODE).run("guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
-        with disk_limits.limited(drbd_state.disks(lab), limits):
+        with disks.limited(drbd_state.disks(lab), limits):
             yield _CostWatch(case, machines, limits)
 
 
@@ -122,10 +122,10 @@ class _CostWatch:
         return [
             drbd_state.was_connected([look.status for look in looks[::2]], self.case.settings["connected"]),
             *([] if self.case.settings["connected"] else [self._peer_rests()]),
-            _keeps_order(looks, _order(self.case)),
+            _keeps_order(looks, "d" if "--disk-flushes=no" in self.case.settings["options"].get("disk", ()) else "f"),
             _has_settings(looks, _in_force(self.case)),
             *(self._costs(number) for number in range(len(self.pair))),
-            *(disk_limits.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
+            *(disks.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
         ]
 
     def _costs(self, number: int) -> Proof:
@@ -160,10 +160,6 @@ def _work(then: Stats, now: Stats) -> dict[str, float]:
     }
 
 
-def _order(case: Case) -> str:
-    return "d" if "--disk-flushes=no" in case.settings["options"].get("disk", ()) else "f"
-
-
 def _in_force(case: Case) -> dict[str, str]:
     """Return the options that a case is about, with the values that its machines should report."""
     words = [word.removeprefix("--").split("=") for group in case.settings["options"].values() for word in group]
@@ -175,12 +171,7 @@ def _has_settings(looks: list[MachineLook], asked: dict[str, str]) -> Proof:
     found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
-    return Proof(
-        what="DRBD's options match the case, before the load and after it",
-        expected=said,
-        found=", ".join(other) or said,
-        ok=not other,
-    )
+    return Proof.same("DRBD's options match the case, before the load and after it", ", ".join(other) or said, said)
 
 
 def _told_by(look: MachineLook) -> list[str]:

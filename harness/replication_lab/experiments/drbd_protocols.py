@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from replication_lab import replication
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
@@ -32,7 +32,7 @@ def prepare(lab: Lab) -> None:
     replication.of(lab).settle()
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
+    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
     Inserts(nodes=(NODE,)).prepare(lab)
 
 
@@ -40,9 +40,9 @@ def prepare(lab: Lab) -> None:
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set the case's protocol and the disks' limits on both machines."""
     limits = catalogue.disk(DISK).limits
-    with replication.of(lab).arranged(case) as watch, disk_limits.limited(drbd_state.disks(lab), limits):
+    with replication.of(lab).arranged(case) as watch, disks.limited(drbd_state.disks(lab), limits):
         peers = drbd_state.pair(lab)
-        yield AlsoProves(watch, lambda: [disk_limits.is_unchanged(peer.node, peer.disk, limits) for peer in peers])
+        yield AlsoProves(watch, lambda: [disks.is_unchanged(peer.node, peer.disk, limits) for peer in peers])
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:

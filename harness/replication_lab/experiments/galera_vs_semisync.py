@@ -2,35 +2,107 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from replication_lab import replication
 from replication_lab.experiments._declared import experiment
 from replication_lab.experiments._far import Far
-from replication_lab.experiments._galera_cases import (
-    CLIENTS,
-    HOT_CLIENTS,
-    LAN,
-    SYSTEMS,
-    THREE,
-    TWO,
-    words,
-)
-from replication_lab.faults.cpu_limit import CpuSqueeze
-from replication_lab.faults.injected import injected
+from replication_lab.faults.cpu_and_memory import CpuSqueeze
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
+from replication_lab.model.experiment.published import Words
 from replication_lab.probes import galera as galera_probe
-from replication_lab.probes.bare_links import bare_links
-from replication_lab.workloads.bank import Bank
-from replication_lab.workloads.counters import Counters, HotRow
+from replication_lab.probes.round_trip import bare_links
+from replication_lab.workloads.counters import Bank, Counters, HotRow
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.server import Server
+
+CLIENTS = (1, 8, 16, 32, 64, 128, 256)
+LAN = "lan"
+# Of one row, and of the loads on all nodes.
+HOT_CLIENTS = 6
+
+
+@dataclass(frozen=True)
+class System:
+    """A replication system to compare."""
+
+    about: str
+    topology: str
+    wait_point: str = ""
+
+    @property
+    def is_galera(self) -> bool:
+        return not self.wait_point
+
+
+THREE = {
+    "galera": System("Galera (3 nodes)", "galera"),
+    "after-sync": System("semi-sync (AFTER_SYNC, 3 copies)", "semisync-3", "AFTER_SYNC"),
+    "after-commit": System("semi-sync (AFTER_COMMIT, 3 copies)", "semisync-3", "AFTER_COMMIT"),
+}
+TWO = {
+    "galera2": System("Galera (2 nodes)", "galera-2"),
+    "after-sync2": System("semi-sync (AFTER_SYNC, 2 copies)", "semisync", "AFTER_SYNC"),
+    "after-commit2": System("semi-sync (AFTER_COMMIT, 2 copies)", "semisync", "AFTER_COMMIT"),
+}
+SYSTEMS = THREE | TWO
+
+
+def said_clients(clients: int) -> str:
+    return "1 client" if clients == 1 else f"{clients} clients"
+
+
+def _row(name: str, system: System) -> Words:
+    needs, replication = ["semisync", "wait_point"], "semisync"
+    if system.is_galera:
+        needs, replication = ["galera"], ""
+    row = {"system": name, "about": system.about, "topology": system.topology}
+    return {**row, "needs": needs, "replication": replication, "wait_point": system.wait_point or None}
+
+
+def words(wan: Far) -> Words:
+    """Return what cases and claims name: systems, those that Galera is compared with, distances, numbers of clients.
+
+    `of_three` are the cases of systems with three copies.
+    """
+    systems = [_row(name, system) for name, system in SYSTEMS.items()]
+    others = [
+        {
+            **{"other": name, "about": system.about},
+            **{"galera": galera, "galera_about": SYSTEMS[galera].about},
+        }
+        for name, system in SYSTEMS.items()
+        if system.wait_point
+        for galera in ["galera2" if name in TWO else "galera"]
+    ]
+    of_three = (
+        *(f"{system}-{at}-{n}" for at in (LAN, wan.name) for system in THREE for n in CLIENTS),
+        *(f"galera-windows-{wan.name}-{n}" for n in (128, 256)),
+        *(f"galera-{at}-64-on-{n}" for at in (LAN, wan.name) for n in (2, 3)),
+        *("hot-galera-1", "hot-galera-2", "hot-galera-3", "hot-after-sync", "hot-after-commit"),
+        *(f"{load}-{at}" for load in ("counters", "bank") for at in (LAN, wan.name)),
+        *("slow-galera", "slow-after-commit"),
+    )
+    return {
+        **wan.words,
+        "of_three": list(of_three),
+        "others": others,
+        "systems": systems,
+        "distances": [
+            {"at": LAN, "where": "on a LAN", "links": ""},
+            {"at": wan.name, "where": f"at {wan.said}", "links": wan.toxic.name},
+        ],
+        "clients": [{"n": n, "clients": said_clients(n)} for n in CLIENTS],
+    }
+
 
 # As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0}
@@ -112,13 +184,9 @@ def _set_windows(servers: list[Server], windows: tuple[int, int]) -> None:
 
 def _windows_in_force(server: Server, windows: tuple[int, int]) -> Proof:
     options = GaleraNode(server).provider_options()
-    found = tuple(options.get(name, "unknown") for name in SEND_WINDOWS)
-    expected = tuple(map(str, windows))
-    return Proof(
-        what=f"{server.name} has its send windows ({', '.join(SEND_WINDOWS)})",
-        expected=" and ".join(expected),
-        found=" and ".join(found),
-        ok=found == expected,
+    found = " and ".join(options.get(name, "unknown") for name in SEND_WINDOWS)
+    return Proof.same(
+        f"{server.name} has its send windows ({', '.join(SEND_WINDOWS)})", found, " and ".join(map(str, windows))
     )
 
 

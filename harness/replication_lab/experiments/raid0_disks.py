@@ -5,14 +5,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from replication_lab.experiments._declared import experiment
-from replication_lab.faults.disk_limits import DiskLimits, changed
-from replication_lab.faults.injected import injected
+from replication_lab.faults.disks import DiskLimits, changed
+from replication_lab.faults.fault import injected
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.disk import Limits
-from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
+from replication_lab.workloads.disk_io import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
@@ -101,7 +101,6 @@ def _busy(node: str, pattern: str) -> float:
 
 
 def _law(calibration: str, node: str, pattern: str) -> float:
-    """Return the predicted gain over one disk."""
     case = {case.settings["node"]: case for case in _cases() if case.name.startswith(calibration)}
     name = f"{pattern}_iops_per_job"
     return predict(case[node], {})[name] / predict(case["single"], {})[name]

@@ -27,13 +27,4 @@ def fill(lab: Lab, preset: Preset) -> None:
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
 
-appliers = experiment(
-    topology="raid",
-    compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
-    engines=("mariadb", "mysql-8.0"),
-    load=workload,
-    prepare=catch_up_setup.prepare,
-    fill=fill,
-    arrange=catch_up_setup.behind,
-    predict=catch_up_setup.predict,
-)
+appliers = experiment(load=workload, fill=fill, **catch_up_setup.RACE)

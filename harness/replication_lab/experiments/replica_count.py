@@ -9,7 +9,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.probes.semisync import SemiSyncWatch, connection, wait_until_acknowledged
-from replication_lab.replication import following
+from replication_lab.replication import source_replica
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.source_cpu import InsertsWithCpu
 from replication_lab.world.clock import wait_until
@@ -49,7 +49,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     nodes = [lab.node(node.name).server() for node in lab.topology.replicas]
     connected, others = nodes[:count], nodes[count:]
     semisync = SemiSync(source)
-    with following.restored(lab):
+    with source_replica.restored(lab):
         semisync.set(False, acknowledgements=1)
         for each in others:
             Replica(each).stop()
@@ -74,14 +74,13 @@ def _followers(source: Server) -> int:
 
 
 def _sends_to(source: Server, count: int) -> Proof:
-    found = _followers(source)
-    return Proof(f"{source.name} sends its log to the replicas of the case", str(found), found == count, str(count))
+    return Proof.same(f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count))
 
 
 def _waits_for(source: Server, wanted: int) -> Proof:
     """Return the proof that a commit waits for this many acknowledgements; servers without the choice wait for one."""
     found = SemiSync(source).status().acknowledgements or 1
-    return Proof("a commit waits for the acknowledgements of the case", str(found), found == wanted, str(wanted))
+    return Proof.same("a commit waits for the acknowledgements of the case", str(found), str(wanted))
 
 
 experiment(

@@ -10,7 +10,7 @@ from replication_lab.experiments._far import Far
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.witnesses.paths import readers
+from replication_lab.witnesses.servers import readers
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.world import clock

@@ -1,6 +1,6 @@
 """Faults: each verifies that it took hold, and recovers exactly what it broke.
 
-A file is one kind, or two that differ in a word. A fault registers itself (`fault.fault`), so that a new one is a new
+A file has the kinds that break one thing. A fault registers itself (`fault.fault`), so that a new one is a new
 module in this folder and no line elsewhere; one of the user's own is a file in lab/faults/.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from replication_lab.faults.fault import FAULTS, Fault, Registered
 from replication_lab.model.drill.drill import FaultSpec
 from replication_lab.model.drill.fault import NODES, FaultKind, links_of
-from replication_lab.world import own, own_module
+from replication_lab.world import own
 from replication_lab.world.docker.lab import Lab
 
 
@@ -28,12 +28,10 @@ def _registered() -> dict[str, Registered]:
     """Return all faults, those of the user's project included. Raise LabError for a bad file of theirs."""
     _import_all()
     files = own.files("faults", ".py").values()
-    mine = {
-        own_module.module_of(path, "a file with a class that is a `fault` (docs/adding.md)").__name__ for path in files
-    }
+    mine = {own.module_of(path, "a file with a class that is a `fault` (docs/adding.md)").__name__ for path in files}
     modules = {name: found.make.__module__ for name, found in FAULTS.items()}
     # Those of another project may still be loaded.
-    return {name: FAULTS[name] for name, its in modules.items() if not own_module.is_own(its) or its in mine}
+    return {name: FAULTS[name] for name, its in modules.items() if not own.is_own_module(its) or its in mine}
 
 
 def kinds() -> dict[str, FaultKind]:

@@ -61,7 +61,7 @@ class OnNodes:
                 raise
             cause, start = error.found.partition(". Its log")[0], f"./lab start {node} --lab {self.lab.name}"
             why = f"{cause}; {lost.found}; {lost.next_step}, then {start}"
-        return Proof(what=f"{node} runs again", expected="serving", found=why or "serving", ok=not why)
+        return Proof.same(f"{node} runs again", why or "serving", "serving")
 
     def _hindrance(self, node: str, kind: Nodes) -> str:
         """Wait until a node serves clients; return why it does not if it is still hindered then, or cannot be helped.

@@ -8,7 +8,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import Need
-from replication_lab.witnesses import held_states
+from replication_lab.witnesses import servers
 from replication_lab.world import clock
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
@@ -47,7 +47,7 @@ class OnServers(OnNodes):
 
     def _begin(self, node: str) -> None:
         self.begin(node)
-        held_states.hold(self.lab, node, self, partial(self.contrary, node))
+        servers.hold(self.lab, node, self, partial(self.contrary, node))
 
     def begin(self, node: str) -> None:
         """Bring one server into the state."""
@@ -59,7 +59,7 @@ class OnServers(OnNodes):
 
     def acts(self, node: str) -> Proof:
         found = self.contrary(node, self.server(node))
-        return Proof(what=f"{node}: {self.state}", expected=self.state, found=found or self.state, ok=not found)
+        return Proof.same(f"{node}: {self.state}", found or self.state, self.state)
 
     def recover(self) -> None:
         self.release()
@@ -79,12 +79,12 @@ class OnServers(OnNodes):
         with suppress(LabError):
             clock.wait_until(lambda: not self.hindrance(node), f"{node} to be {wanted}", UNDONE_SECONDS, every=0.1)
         found = self.hindrance(node)
-        return Proof(what=f"{node} is {wanted}", expected=wanted, found=found or wanted, ok=not found)
+        return Proof.same(f"{node} is {wanted}", found or wanted, wanted)
 
     def release(self) -> None:
         """Let the witness expect the state no longer."""
         for node in self.nodes:
-            held_states.release(self.lab, node, self)
+            servers.release(self.lab, node, self)
 
     def close(self) -> None:
         self.release()

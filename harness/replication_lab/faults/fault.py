@@ -1,10 +1,12 @@
-"""The methods that every fault has, and the register of all faults."""
+"""The methods that every fault has, the register of all faults, and a fault for the duration of a block."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import LINKS, NODES, FaultKind
 
@@ -87,3 +89,44 @@ def fault(name: str, **known: Any) -> Callable[[Make], Make]:
 def _is_loaded(made: Callable[..., Fault]) -> bool:
     """Return whether a class is still one of its module: that of another project's file of the same name is not."""
     return getattr(sys.modules.get(made.__module__), made.__name__, None) is made
+
+
+@dataclass
+class Injected:
+    """An injected fault, and the proofs that it took hold."""
+
+    fault: Fault
+    proofs: list[Proof]
+    recovered: bool = False
+
+    def end(self) -> list[Proof]:
+        """Verify once more that the fault acts, then recover; return all proofs of its begin and its end."""
+        to_the_last = proofs_of(self.fault)
+        self.recover()
+        return [*self.proofs, *to_the_last, *proofs_of_recovery(self.fault)]
+
+    def recover(self) -> None:
+        if not self.recovered:
+            self.fault.recover()
+            self.recovered = True
+
+
+@contextmanager
+def injected(fault: Fault) -> Iterator[Injected]:
+    """Inject the fault for the block, or until `end` is called; recover in any case.
+
+    Raise LabError if the fault did not take hold, since a load under it would show nothing; TooSlow if only a slow
+    moment of the machine may have hidden it.
+    """
+    acting = Injected(fault, [])
+    with closing(fault):
+        try:
+            fault.inject()
+            acting.proofs = proofs_of(fault)
+            if broken := [proof for proof in acting.proofs if not proof.ok]:
+                said = "; ".join(f"{proof.what}: {proof.found}" for proof in broken)
+                kind = TooSlow if all(proof.slow for proof in broken) else LabError
+                raise kind(f"check failed: {said}", broken[0].expected, "./lab doctor")
+            yield acting
+        finally:
+            acting.recover()

@@ -1,4 +1,4 @@
-"""A site cut off from the others, or lost: its nodes and the links that lead out of it, as one.
+"""A site cut off from the others, or lost, or with a wrong clock: its nodes and the links that lead out of it, as one.
 
 In a lab on one engine each node is a site of its own.
 """
@@ -6,6 +6,7 @@ In a lab on one engine each node is a site of its own.
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 
+from replication_lab.faults.clock_skew import OWN_CONTAINER, SKEW, ClockSkew
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import Kill
@@ -39,6 +40,22 @@ class CutSite(Cut):
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, links_out(lab, nodes_of_sites(lab, nodes)))
+
+
+@fault(
+    "clock-site",
+    acts_on=NODES,
+    does="sets the wall clock of all servers on the sites of the targets `skew` seconds off, as that of their machine",
+    proof="of each node as for clock",
+    settings=(SKEW,),
+    needs=(OWN_CONTAINER,),
+    moves_clocks=True,
+)
+class ClockSite(ClockSkew):
+    """Nodes whose sites have another time than the others."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str], skew: int):
+        super().__init__(lab, nodes_of_sites(lab, nodes), skew)
 
 
 @fault(

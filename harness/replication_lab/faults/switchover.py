@@ -7,7 +7,7 @@ from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.fault import NODES, Need
-from replication_lab.witnesses import held_states
+from replication_lab.witnesses import servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -42,7 +42,7 @@ class Switchover(OnServers):
         if self._old == node:
             raise LabError(f"{node} accepts writes already", "another node", "./lab status")
         self._kind.switch_over(node)
-        held_states.hold(self.lab, self._old, self, self._refuses_writes)
+        servers.hold(self.lab, self._old, self, self._refuses_writes)
 
     def _refuses_writes(self, server: Server) -> str:
         """Return that the old node accepts writes; the server of a machine that was demoted does not answer."""
@@ -57,7 +57,7 @@ class Switchover(OnServers):
 
     def release(self) -> None:
         super().release()
-        held_states.release(self.lab, self._old, self)
+        servers.release(self.lab, self._old, self)
 
     def hindrance(self, _node: str) -> str:
         now = self._kind.written_at()

@@ -9,8 +9,8 @@ import msgspec
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.lab.toxic import LATENCY, Toxic, ToxicBody
+from replication_lab.probes.commit_latency import LINK_MS
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.probes.waited import LINK_MS
 from replication_lab.world.packets.link import RunningLink
 
 

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from replication_lab.faults.link_proof import PROXY_MS, from_to, varies_enough
-from replication_lab.faults.packet_watch import PacketWatch
+from replication_lab.faults.link_proof import PROXY_MS, PacketWatch, from_to, varies_enough
 from replication_lab.faults.toxic_calibration import timers_of
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.lab.toxic import Toxic

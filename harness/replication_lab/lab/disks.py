@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from replication_lab import replication
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -64,7 +64,7 @@ def kept_limits(array: Array) -> list[Proof]:
     limits = array.limits()
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
-    return disk_limits.proofs(array, limits)
+    return disks.proofs(array, limits)
 
 
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:

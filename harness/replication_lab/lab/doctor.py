@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -14,6 +13,7 @@ from replication_lab.world.docker import (
     beside_nodes,
     compose_version,
     engine,
+    free_space,
     images,
     labels,
     leftovers,
@@ -24,7 +24,7 @@ from replication_lab.world.docker import (
 )
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 from replication_lab.world.machines import vm
 from replication_lab.world.packets import packet_rules
 
@@ -67,7 +67,15 @@ def examine() -> list[Finding]:
     if not all(finding.ok for finding in seen[2:]):
         return [*seen, _noise(), _packet_rules()]
     found = machine_of_engine.facts()
-    machines = [_engine_machine(found), _published(found), *_sites()]
+    where = found.elsewhere or "this machine"
+    said = f"{where}: {found.processor}, {found.cpus} CPUs, {found.memory_mib} MiB of memory, kernel {found.kernel}"
+    if found.rootless:
+        said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
+    machines = [
+        Finding("engine's machine", said, True),
+        _published(found),
+        *[_attempt(f"site {endpoint}", partial(_version_at, endpoint), "./lab status") for endpoint in sites.others()],
+    ]
     return [*seen, *machines, _load(found), _packet_rules(), *_in_engine(found)]
 
 
@@ -76,20 +84,6 @@ def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
         return Finding(what, look(), True)
     except LabError as error:
         return Finding(what, error.found, False, error.next_step or next_step)
-
-
-def _engine_machine(found: EngineMachine) -> Finding:
-    """Return which machine the engine runs on, and what does not work there."""
-    where = found.elsewhere or "this machine"
-    said = f"{where}: {found.processor}, {found.cpus} CPUs, {found.memory_mib} MiB of memory, kernel {found.kernel}"
-    if found.rootless:
-        said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
-    return Finding("engine's machine", said, True)
-
-
-def _sites() -> list[Finding]:
-    """Return whether the other engines answer that labs of this checkout have nodes on."""
-    return [_attempt(f"site {endpoint}", partial(_version_at, endpoint), "./lab status") for endpoint in sites.others()]
 
 
 def _version_at(endpoint: str) -> str:
@@ -187,16 +181,13 @@ def _labs() -> Iterator[Finding]:
 
 
 def _free_space(found: EngineMachine) -> Finding:
-    if found.elsewhere and not images.is_current(beside_nodes.IMAGE):
-        why = f"the image {beside_nodes.IMAGE} is not built yet; {found.elsewhere}"
+    free = free_space.megabytes(engine.client())
+    if free is None:
+        why = f"the image {free_space.IMAGE} is not built yet; {found.elsewhere}"
         return Finding("disk", f"free space is not read: {why}", True)
-    root = Path(engine.client().info()["DockerRootDir"])
-    # A container's root is on the disk of the engine's data.
-    here = str(root) if root.exists() and not found.elsewhere else "/"
-    free = beside_nodes.on_machine().call(host.free_bytes, here)
-    is_enough = free > LEAST_GB * 1e9
+    is_enough = free > LEAST_GB * 1000
     return Finding(
-        "disk", f"{free / 1e9:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
+        "disk", f"{free / 1000:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
     )
 
 

@@ -1,6 +1,6 @@
 """Removal of labs for a user: one by its name, or all of this checkout that no command uses."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from replication_lab.lab.up import in_use, refuse_other_user, tidy
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -8,15 +8,21 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.world import lock, owners, revisions
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, project
+from replication_lab.world.docker import images, labels, leftovers, project, sites
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
 
-def down(name: str | None, tell: Tell = print, agree: Callable[[str], None] = lambda _name: None) -> list[str]:
+def down(
+    name: str | None,
+    tell: Tell = print,
+    agree: Callable[[str], None] = lambda _name: None,
+    forget: Sequence[str] = (),
+) -> list[str]:
     """Remove a lab with its data; without a name, the only idle lab of this checkout. It is no error if none runs.
 
-    `agree` is called with the name before, and raises LabError if the user does not agree.
+    `agree` is called with the name before, and raises LabError if the user does not agree. `forget` names sites that
+    are gone for good, which must not answer: what the lab has there is told, and is a leftover of that engine.
 
     With its name, also remove a lab whose owner is not known to have ended, or whose topology is not in this checkout.
     """
@@ -27,8 +33,13 @@ def down(name: str | None, tell: Tell = print, agree: Callable[[str], None] = la
         return []
     agree(name)
     with lock.lab_held(name, "lab down"):
-        _remove(name)
-    tell(f"{name} is stopped; its containers, networks and volumes are removed")
+        forgotten = sites.forgettable(name, forget)
+        unseen = [f"{sites.services_at(name, endpoint)} at {endpoint}" for endpoint in forgotten]
+        _remove(name, forgotten)
+    where = " on the other sites" if forgotten else ""
+    tell(f"{name} is stopped; its containers, networks and volumes{where} are removed")
+    for each in unseen:
+        tell(f"not seen to go: {each}. Once it answers, the next command that uses it removes the rest")
     return [name]
 
 
@@ -43,9 +54,9 @@ def _only_one(tell: Tell) -> str:
     return idle[0] if len(idle) == 1 else project.find(None).name
 
 
-def _remove(name: str) -> None:
+def _remove(name: str, forgotten: Collection[str]) -> None:
     lab, marks = project.all_labs().get(name), labels.owners().get(name, set())
-    if not lab and not marks:
+    if not lab and not marks and not forgotten:
         project.find(name)
     if isinstance(lab, AttachedLab):
         raise LabError(
@@ -56,7 +67,7 @@ def _remove(name: str) -> None:
     refuse_other_user(name, marks)
     if any(map(owners.is_alive, marks)) and owners.owner() not in marks:
         raise in_use(name)
-    leftovers.remove(name)
+    leftovers.remove(name, forgotten)
 
 
 def removable(with_images: bool, names: Collection[str] = ()) -> list[str]:

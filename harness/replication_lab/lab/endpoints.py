@@ -7,7 +7,9 @@ from statistics import median
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.endpoint import AskedEndpoint, asked_endpoint
+from replication_lab.model.lab import companion
+from replication_lab.model.lab.companion import AskedCompanion
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import Topology
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.world import catalogue, clock
@@ -22,7 +24,7 @@ HALF_WIDTH = 0.98
 SETTLED_SECONDS = 60
 
 
-def endpoint_of(topology: Topology, name: str, settings: Mapping[str, str | int]) -> AskedEndpoint | None:
+def endpoint_of(topology: Topology, name: str, settings: Mapping[str, str | int]) -> AskedCompanion | None:
     """Return the endpoint of that name, or the topology's own if the name is empty; None if neither names one."""
     name = name or topology.endpoint
     if not name:
@@ -39,7 +41,7 @@ def endpoint_of(topology: Topology, name: str, settings: Mapping[str, str | int]
             "a topology whose servers run in containers",
             "./lab up semisync --endpoint haproxy",
         )
-    return asked_endpoint(name, catalogue.endpoint(name), settings)
+    return companion.asked(ENDPOINT, name, catalogue.endpoint(name).settings, settings)
 
 
 def prove(lab: Lab) -> list[Proof]:

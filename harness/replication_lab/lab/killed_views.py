@@ -1,9 +1,8 @@
 """How a lab was before it was viewed, kept in a file: if the view is killed, the next command restores the lab."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -19,7 +18,7 @@ from replication_lab.world import clock, lab_files, owners, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, machine, project
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.files import read_own, write_whole
+from replication_lab.world.files import read_own_as, write_whole
 
 # The states of a container from which a fault's recovery brings a node back.
 RECOVERS = {"paused": "pause", "exited": "stop", "dead": "stop"}
@@ -84,7 +83,7 @@ def restore(tell: Tell) -> None:
 
 def _restore(name: str, tell: Tell) -> None:
     paths = lab_files.views(name)
-    found = [before for path in paths if (before := _read(path)) and _is_killed(before)]
+    found = [before for path in paths if (before := read_own_as(path, Before)) and _is_killed(before)]
     if len(found) < len(paths):
         # Another view may still show this lab: also one of another user or version, whose file cannot be read. Once
         # it has ended, the next command restores the lab.
@@ -102,12 +101,6 @@ def _restore(name: str, tell: Tell) -> None:
 
 def _is_killed(before: Before) -> bool:
     return owners.is_dead(before.owner) and not machine.is_another(before.engine_id)
-
-
-def _read(path: Path) -> Before | None:
-    with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(read_own(path) or b"", type=Before)
-    return None
 
 
 def _steps(lab: Lab, before: Before) -> Iterator[Callable[[], str]]:

@@ -7,9 +7,9 @@ from itertools import permutations
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.companion import is_own
-from replication_lab.model.lab.endpoint import AskedEndpoint
-from replication_lab.model.lab.manager import AskedManager, asked_manager, refuse_unmanageable, roles_in
+from replication_lab.model.lab import companion
+from replication_lab.model.lab.companion import AskedCompanion, is_own
+from replication_lab.model.lab.manager import MANAGER, refuse_unmanageable, roles_in
 from replication_lab.model.lab.topology import Topology
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
@@ -20,7 +20,7 @@ from replication_lab.world.docker.manager import RunningManager
 MANAGES_SECONDS = 60
 
 
-def manager_of(topology: Topology, engine: str, name: str, settings: Mapping[str, str | int]) -> AskedManager | None:
+def manager_of(topology: Topology, engine: str, name: str, settings: Mapping[str, str | int]) -> AskedCompanion | None:
     """Return the manager of that name, None without a name; LabError if it does not fit the topology or the engine.
 
     Without an engine only the topology is looked at.
@@ -36,10 +36,10 @@ def manager_of(topology: Topology, engine: str, name: str, settings: Mapping[str
     kind = catalogue.manager(name)
     asked = map(servers.named, servers.of_nodes(topology, engine).values() if engine else ())
     refuse_unmanageable(name, kind, topology, [each.engine or each.image for each in asked])
-    return asked_manager(name, kind, settings)
+    return companion.asked(MANAGER, name, kind.settings, settings)
 
 
-def refuse_no_address(endpoint: AskedEndpoint | None, manager: AskedManager | None) -> None:
+def refuse_no_address(endpoint: AskedCompanion | None, manager: AskedCompanion | None) -> None:
     """Raise LabError for an endpoint that is an address which no manager moves."""
     able = catalogue.endpoint(endpoint.name).managers if endpoint else []
     if endpoint and able and (manager is None or manager.name not in able):
@@ -50,7 +50,7 @@ def refuse_no_address(endpoint: AskedEndpoint | None, manager: AskedManager | No
         )
 
 
-def images(asked: AskedManager | None) -> list[str]:
+def images(asked: AskedCompanion | None) -> list[str]:
     """Return the images of images/ that a manager needs; none for a person, or for an image of others."""
     image = catalogue.manager(asked.name).image if asked else ""
     return [image] if is_own(image) else []

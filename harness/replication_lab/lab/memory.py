@@ -29,7 +29,9 @@ def check(labs: Sequence[tuple[Topology, str, Mapping[str, Storage]]]) -> None:
         counted = {"server": len(own), "virtual machine": machines}
         told = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)
         several = len(labs) > 1
-        fit = "" if several or machines else f", enough for {_fitting(own, available)} of them"
+        # From the first on.
+        fitting = sum(total <= available for total in accumulate(own))
+        fit = "" if several or machines else f", enough for {fitting} of them"
         raise LabError(
             f"{available} MiB of memory are available{fit}",
             f"at least {needed} MiB, for {told}" + (" in labs that are all up at the same time" if several else ""),
@@ -49,13 +51,7 @@ def _servers(topology: Topology, engine: str, storage: Mapping[str, Storage]) ->
     ]
 
 
-def _fitting(mib: Sequence[int], available: int) -> int:
-    """Return how many of the servers, from the first on, fit."""
-    return sum(total <= available for total in accumulate(mib))
-
-
 def _machines(topology: Topology, storage: Mapping[str, Storage]) -> int:
-    """Return how many of a lab's nodes are virtual machines."""
     if replication.kind_of(topology).in_machines:
         return len(topology.nodes)
     return sum(each.backend == overlay.MACHINE for each in storage.values())

@@ -15,7 +15,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.storage import Storage
 from replication_lab.replication import received
-from replication_lab.world import clock, files, lab_files, lab_state, signals
+from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
@@ -74,7 +74,7 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
 
 
 def _refuse_options(lab: Lab, node: str) -> None:
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     if state and state.options.get(node):
         raise LabError(
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
@@ -101,10 +101,7 @@ def _refuse_loss(lab: Lab, node: str) -> None:
 
 def unfinished(lab: Lab) -> Migration | None:
     """Return the migration that was begun and neither finished nor undone."""
-    try:
-        return msgspec.json.decode(files.read_own(_plan_file(lab)) or b"", type=Migration)
-    except msgspec.DecodeError:
-        return None
+    return files.read_own_as(_plan_file(lab), Migration)
 
 
 def _plan_file(lab: Lab) -> Path:
@@ -236,7 +233,10 @@ class Steps:
             Replica(server).wait_for(BinaryLog(self._source()).position(), IN_SYNC_SECONDS)
         tables = self._compared()
         with self._step("remove the old data"):
-            self._forget_old()
+            for array in arrays.known(self.lab, self.node):
+                if array.storage.place != self.storage.place:
+                    volumes.remove_array(self.lab, array.storage, self.node)
+            volumes.remove(volume_name(self.lab.name, self.node))
         _plan_file(self.lab).unlink(missing_ok=True)
         return Migrated(
             node=self.node,
@@ -290,12 +290,6 @@ class Steps:
         for table in tables:
             _compare(source, copy, table)
         return len(tables)
-
-    def _forget_old(self) -> None:
-        for array in arrays.known(self.lab, self.node):
-            if array.storage.place != self.storage.place:
-                volumes.remove_array(self.lab, array.storage, self.node)
-        volumes.remove(volume_name(self.lab.name, self.node))
 
 
 def _compare(source, copy, table: str) -> None:

@@ -8,8 +8,14 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.mysql_errors import is_definite
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.dump import SqlLine, lines_of, refuse_for_one_copy
-from replication_lab.model.question.sql_text import Statement, typed_statements
+from replication_lab.model.question.sql_text import (
+    SqlLine,
+    Statement,
+    lines_of,
+    refuse_for_one_copy,
+    refuse_replication,
+    typed_statements,
+)
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
@@ -20,9 +26,10 @@ SHOWN = 60
 
 
 def lines_for(file: GivenFile, topology: Topology) -> list[SqlLine]:
-    """Return the lines of a file. Raise LabError if there is none, or if one would change only a single copy."""
+    """Return the lines of a file. Raise LabError if there is none, or one changes replication or a single copy only."""
     if not file.name.endswith(".sql"):
         raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab sql --help")
+    refuse_replication(file)
     if len(topology.nodes) > 1:
         refuse_for_one_copy(file)
     return lines_of(file)

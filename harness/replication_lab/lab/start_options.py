@@ -9,16 +9,13 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab import mysql_errors
-from replication_lab.model.lab.option_file import Option, options_of
-from replication_lab.model.lab.server_log import causes, suspected, unknown_in
+from replication_lab.model.lab.option_file import Option, StartOptions, causes, options_of, suspected, unknown_in
 from replication_lab.model.lab.server_version import parse_version
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, clock, lab_state
+from replication_lab.world import at_once, clock, lab_files, requests_made
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql import own_settings
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.mysql.variables import why_unknown
 
@@ -32,7 +29,8 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 
     Nothing is changed.
     """
-    if name in _names(_text_of(lab, node)):
+    text = _text_of(lab, node)
+    if text and name in {option.name for option in options_of(GivenFile("", text))}:
         return True
     try:
         # A server checks the variable first; then it refuses this value for any variable.
@@ -45,10 +43,6 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 def needs_restart(error: LabError) -> bool:
     """Return whether a server refused a value because the variable cannot be changed while it runs."""
     return mysql_errors.code_of(error.__cause__) in (mysql_errors.READ_ONLY_VARIABLE, mysql_errors.WRONG_ARGUMENTS)
-
-
-def _names(text: str) -> set[str]:
-    return {option.name for option in options_of(GivenFile("", text))} if text else set()
 
 
 def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
@@ -111,7 +105,7 @@ def options_in(lab: Lab, wanted: Mapping[str, StartOptions]) -> dict[str, list[O
 
 def current(lab: Lab) -> list[Proof]:
     """Return a proof for each option that a lab was started with; it fails if a server does not answer."""
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     found = []
     for node, options in state.options.items() if state else ():
         for option in options:
@@ -133,7 +127,7 @@ def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
                     f"an option is not in force: {proof.what}, found {proof.found}",
                     "an option that is a variable of the server, with a value that the server keeps unchanged",
                 )
-            own_settings.note(server.address, option.name, option.value)
+            requests_made.note_setting(server.address, option.name, option.value)
 
 
 def _proof(server: Server, option: Option) -> Proof:

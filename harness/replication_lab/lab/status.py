@@ -17,7 +17,7 @@ from replication_lab.model.lab.condition import condition_of_body
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.kind import Nodes
-from replication_lab.world import catalogue, lab_state
+from replication_lab.world import catalogue, lab_files
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers, sites
@@ -194,8 +194,9 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
 
 def view(lab: Lab) -> LabView:
     """Return the state of a lab; what does not answer is shown as such, never an error."""
-    state, kind = lab_state.saved(lab.name), replication.of(lab)
+    state, kind = lab_files.saved_state(lab.name), replication.of(lab)
     roles, ends = kind.arrangement()
+    besides = (kind.service, lambda: endpoints.told(lab), lambda: managers.told(lab))
     # Across a WAN a query is mostly waiting, so all run at the same time.
     with ThreadPoolExecutor(8) as pool:
         links = pool.map(lambda link: _link(lab, *link), ends)
@@ -212,13 +213,8 @@ def view(lab: Lab) -> LabView:
             machines=_machines(kind),
             connections=connections(lab),
             warnings=_unless_silent(kind.warnings, []),
-            service="; ".join(filter(None, (_unless_silent(told, "") for told in _besides(kind, lab)))),
+            service="; ".join(filter(None, (_unless_silent(told, "") for told in besides))),
         )
-
-
-def _besides(kind: Nodes, lab: Lab) -> list[Callable[[], str]]:
-    """Return what tells where the service is, where an endpoint leads, and what a manager sees."""
-    return [kind.service, lambda: endpoints.told(lab), lambda: managers.told(lab)]
 
 
 def client(lab: Lab, node: str) -> list[str]:

@@ -8,40 +8,26 @@ from typing import Unpack
 from msgspec import structs
 
 from replication_lab import replication
-from replication_lab.faults.link_proof import prove_link
-from replication_lab.faults.packet_watch import realised_packets
+from replication_lab.faults.link_proof import prove_link, realised_packets
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear, put
-from replication_lab.lab import (
-    disks,
-    endpoints,
-    killed_views,
-    managers,
-    memory,
-    option_check,
-    sites,
-    sql_files,
-    start_options,
-)
+from replication_lab.lab import disks, endpoints, killed_views, managers, memory, sites, sql_files, start_options
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.lab.companion import is_own
-from replication_lab.model.lab.endpoint import AskedEndpoint
+from replication_lab.model.lab.companion import AskedCompanion, is_own
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.manager import AskedManager
 from replication_lab.model.lab.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
-from replication_lab.replication import fitting_servers
-from replication_lab.world import at_once, catalogue, clock, host, lab_state, lock, owners, signals
+from replication_lab.world import at_once, catalogue, clock, host, lab_files, lock, owners, signals
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import attachments, images, labels, leftovers, project, reach, servers
+from replication_lab.world.docker import attachments, images, labels, leftovers, option_check, project, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.lab_state import LabState
+from replication_lab.world.lab_files import LabState
 from replication_lab.world.machines import vm
-from replication_lab.world.packets import packet_ability, packet_rules
+from replication_lab.world.packets import large_packets, packet_ability, packet_rules
 from replication_lab.world.packets.link import RunningLink
 
 # The round trip of a link without a toxic is a millisecond or two. The machine is busy if it is longer than this, or if
@@ -56,8 +42,8 @@ def image_names(
     load: bool = False,
     topology: Topology | None = None,
     storage: dict[str, Storage] | None = None,
-    endpoint: AskedEndpoint | None = None,
-    manager: AskedManager | None = None,
+    endpoint: AskedCompanion | None = None,
+    manager: AskedCompanion | None = None,
 ) -> list[str]:
     """Return the images that a lab of this engine needs from images/."""
     own = list(replication.kind_of(topology).images) if topology else []
@@ -76,7 +62,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     """
     topology, engine, name = asked.topology, asked.engine, asked.name
     replication.kind_of(topology)
-    fitting_servers.check(topology, engine)
+    replication.refuse_unfit_servers(topology, engine)
     project.check_state_transfer()
     managers.refuse_no_address(asked.endpoint, asked.manager)
     catalogue.toxics_on(asked.wanted_toxics)
@@ -97,7 +83,6 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage, asked.endpoint, asked.manager))
-    sites.bring_images(asked)
     packet_ability.refuse_unable(catalogue.toxics_on(asked.wanted_toxics).items(), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -234,7 +219,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             if are_nodes
             else f"./lab down --lab {lab.name}, then up again",
         )
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     if state is None:
         tell(f"{lab.name} is running but was never verified")
         _save(lab, asked, _proofs_with_options(lab, asked, tell))
@@ -255,8 +240,9 @@ def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Pro
     """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
     nodes = replication.of(lab)
     nodes.warm_up()
+    proofs = large_packets.prove(lab.links)
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
-    proofs = at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
+    proofs += at_once.of_each(lambda link: _prove_link(lab, link, toxics[link]), toxics)
     proofs += [*nodes.prove(toxics), *disks.prove(lab)]
     _refuse_unproved(lab, proofs, tell)
     return proofs
@@ -325,12 +311,12 @@ def _save(lab: Lab, asked: LabRequest, proofs: list[Proof]) -> None:
     state = LabState(
         lab.topology.name, lab.engine, proofs, asked.wanted_toxics, start_options.options_in(lab, asked.options)
     )
-    lab_state.save(lab.name, state)
+    lab_files.save_state(lab.name, state)
 
 
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
-    lab_state.save(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
+    lab_files.save_state(lab.name, LabState(lab.topology.name, lab.engine, [], lab.topology.toxics))
     tell(f"{lab.name} stays up: ./lab status --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
 

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from replication_lab import faults, replication
-from replication_lab.faults import disk_limits
+from replication_lab.faults import disks
 from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab import nodes
 from replication_lab.model.core.errors import LabError
@@ -94,7 +94,7 @@ class NodeControl:
         for name, disk in self._disks.items():
             disk.limit(wanted[name])
         found = {name: disk.limits() for name, disk in self._disks.items()}
-        return [disk_limits.set_to(found, wanted, f"the disks of {self.name} have their limits")]
+        return [disks.set_to(found, wanted, f"the disks of {self.name} have their limits")]
 
     def restore(self) -> None:
         """Undo what viewers did: start or resume the node, and restore the limits of its disks."""

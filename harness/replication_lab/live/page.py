@@ -16,8 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
-from replication_lab.live.session import ViewSession
-from replication_lab.live.viewed import Impossible, Shown, Unknown
+from replication_lab.live.session import Impossible, Shown, Unknown, ViewSession
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, CommandRefused, Gone, Recording, SaveDrill
 from replication_lab.world import places

@@ -5,8 +5,7 @@ from pathlib import Path
 from replication_lab.live.tally import LoadTally, nowhere
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import End
-from replication_lab.model.live.record import Acted, Live, Second
-from replication_lab.model.live.view import Span, ViewedState
+from replication_lab.model.live.view import Acted, Live, Second, Span, ViewedState
 from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine

@@ -1,4 +1,4 @@
-"""One sample a second, made of what all watching threads saw last; none of them is waited for."""
+"""One sample a second, made of what all watching threads saw last, and what is computed of it."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -6,18 +6,17 @@ from dataclasses import dataclass, field
 
 from replication_lab import replication
 from replication_lab.live import node_control
-from replication_lab.live import rules as live_rules
 from replication_lab.live.explained import Now, explain
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
-from replication_lab.live.roles import Roles
-from replication_lab.live.route import Route
+from replication_lab.live.roles import Roles, Route
 from replication_lab.live.tally import Answers, LoadTally
 from replication_lab.live.viewer_actions import ViewerActions
 from replication_lab.model.drill.evidence import View
+from replication_lab.model.drill.timeline import quantile
 from replication_lab.model.lab.topology import RING
-from replication_lab.model.live.view import Level, Track, ViewedNode, ViewedSample
+from replication_lab.model.live.view import Latency, Level, Track, ViewedNode, ViewedSample
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -77,8 +76,8 @@ class Sampler:
             at=self.at,
             commits_per_s=round(len(window.commits_ms) / seconds, 2) if self.clients else None,
             errors_per_s=round(window.errors / seconds, 2) if self.clients else None,
-            law_per_s=live_rules.law(self.clients, self.rate, self._waits),
-            latency=live_rules.latency_of(window.commits_ms),
+            law_per_s=law(self.clients, self.rate, self._waits),
+            latency=latency_of(window.commits_ms),
             lag_s={name: self._views[name].behind_s for name in self.replicas},
             behind={name: self._behind.get(name) for name in self.replicas},
             round_trip_ms={name: link.watch.round_trip_ms for name, link in list(self.links.items())},
@@ -132,7 +131,7 @@ class Sampler:
         if not self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
             return None
         trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
-        return live_rules.waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
+        return waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
 
     # -- described -------------------------------------------------------------------------------------------------
 
@@ -204,3 +203,45 @@ def said(view: View) -> str:
 def came_back(before: Mapping[str, Level], now: Mapping[str, Level]) -> list[str]:
     """Return the nodes that did not answer before and are well now."""
     return [name for name, level in now.items() if level is Level.GOOD and before.get(name) is Level.BAD]
+
+
+# A commit waits for one of the links that carry it. Here is the place of its round trip in the list of theirs, the
+# shortest first.
+WAITS: Mapping[str, Callable[[int], int]] = {
+    "nearest": lambda _nodes: 0,
+    # The node itself needs no trip: of three nodes the nearest peer makes two.
+    "majority": lambda nodes: nodes // 2 - 1,
+    "farthest": lambda _nodes: -1,
+}
+
+
+def waited(waits_on: str, trips: Sequence[float | None], nodes: int) -> float | None:
+    """Return the round trip in ms that each commit waits for; None if it waits for none, or for a silent link.
+
+    `trips` are the round trips of the links that carry it to the other nodes; None for a link that is silent.
+    """
+    known = sorted(trip for trip in trips if trip is not None)
+    if not known or not waits_on:
+        return None
+    place = WAITS[waits_on](nodes)
+    return known[place] if place < len(known) else None
+
+
+def law(clients: int, rate: float, trip_ms: float | None) -> float | None:
+    """Return the most commits a second: clients / round trip, and at most the load's rate (0: no limit).
+
+    None without clients, or if commits wait for no round trip.
+    """
+    if not clients or not trip_ms:
+        return None
+    most = clients * 1000 / trip_ms
+    return round(min(most, rate) if rate else most, 3)
+
+
+def latency_of(commits_ms: Sequence[float]) -> Latency | None:
+    """Return the percentiles of one second's commits."""
+    if not commits_ms:
+        return None
+    ordered = sorted(commits_ms)
+    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
+    return Latency(p50, p95, p99, len(ordered))

@@ -10,39 +10,37 @@ from typing import TypeVar
 from replication_lab import replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
-from replication_lab.live.drill_of_actions import drill_of
-from replication_lab.live.ledger_check import LedgerCheck
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.recorder import Recorder
-from replication_lab.live.roles import Roles
-from replication_lab.live.route import Route
+from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
-from replication_lab.live.tally import LoadTally
+from replication_lab.live.tally import LedgerCheck, LoadTally
 from replication_lab.live.ticking import Ticking
-from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
-from replication_lab.live.viewer_actions import ViewerActions
+from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
-from replication_lab.model.live.view import (
-    HISTORY_SECONDS,
-    Accepted,
-    ActOnNode,
-    Choice,
-    Gone,
-    Hello,
-    Level,
-    ViewedLoad,
-    ViewedSample,
-    ViewedState,
-)
+from replication_lab.model.live import view
+from replication_lab.model.live.view import Gone, ViewedState
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
+
+Shown = ViewedState | Gone
+Put = Callable[[Shown], object]
+
+
+class Unknown(Exception):
+    """An error for a link, node or action that does not exist; `__cause__` is the LabError."""
+
+
+class Impossible(Exception):
+    """An error for a command that is not possible now; `__cause__` is the LabError."""
+
 
 EVERY_SECONDS = 1.0
 # A lab counts as removed when it has had no container for so many samples: a moment of a busy engine is none.
@@ -68,11 +66,11 @@ class ViewSession:
         self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
         self._ledger_check = LedgerCheck(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
-        self._samples: deque[ViewedSample] = deque(maxlen=HISTORY_SECONDS)
+        self._samples: deque[view.ViewedSample] = deque(maxlen=view.HISTORY_SECONDS)
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
-        self._levels: dict[str, Level] = {}
+        self._levels: dict[str, view.Level] = {}
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
@@ -108,16 +106,16 @@ class ViewSession:
 
     # -- shown -----------------------------------------------------------------------------------------------------
 
-    def hello(self) -> Hello:
+    def hello(self) -> view.Hello:
         toxics = [catalogue.toxic(name) for name in catalogue.toxics()]
-        return Hello(
+        return view.Hello(
             version=self._version,
             lab=self.lab.name,
             topology=self.lab.topology.name,
             about=self.lab.topology.about,
             engine=self.lab.engine,
             waits_on=self.sampler.kind.waits_on,
-            toxics=[Choice(toxic.name, toxic.about) for toxic in toxics],
+            toxics=[view.Choice(toxic.name, toxic.about) for toxic in toxics],
             samples=list(self._samples),
         )
 
@@ -132,13 +130,13 @@ class ViewSession:
 
         return end
 
-    def state(self) -> ViewedState:
+    def state(self) -> view.ViewedState:
         """Return all that is shown now."""
         at, carrying = self.sampler.at, self.sampler.carrying
-        return ViewedState(
+        return view.ViewedState(
             at=at,
             wall=clock.now(),
-            load=ViewedLoad(clients=self.clients, rate=self.rate, node=self._route.node),
+            load=view.ViewedLoad(clients=self.clients, rate=self.rate, node=self._route.node),
             nodes=self.sampler.nodes(),
             links=[link.view(name in carrying) for name, link in list(self._links.items())],
             sample=self.sampler.newest,
@@ -150,7 +148,7 @@ class ViewSession:
             notes=list(self._notes),
         )
 
-    def show(self) -> ViewedState:
+    def show(self) -> view.ViewedState:
         """Show the state to all viewers."""
         state = self.state()
         self._tell(state)
@@ -177,7 +175,7 @@ class ViewSession:
 
     def end(self, why: str) -> None:
         """Tell all viewers that there is nothing more to see."""
-        self._tell(Gone(why))
+        self._tell(view.Gone(why))
 
     # -- every second ----------------------------------------------------------------------------------------------
 
@@ -221,11 +219,11 @@ class ViewSession:
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    def change_link(self, name: str, condition: str | None) -> Accepted:
+    def change_link(self, name: str, condition: str | None) -> view.Accepted:
         link = self._known("link", name, self._links)
-        return Accepted(f"{name}: {link.ask(condition)}")
+        return view.Accepted(f"{name}: {link.ask(condition)}")
 
-    def act_on_node(self, name: str, action: str, asked: ActOnNode) -> Accepted:
+    def act_on_node(self, name: str, action: str, asked: view.ActOnNode) -> view.Accepted:
         control = self._known("node", name, self._controls)
         self._known("action", action, dict.fromkeys(node_control.ACTIONS))
         node_control.check_limits(asked.limits)
@@ -239,21 +237,21 @@ class ViewSession:
             control.do(action, asked)
         except LabError as error:
             raise Impossible from error
-        return Accepted(f"{action} {name}")
+        return view.Accepted(f"{action} {name}")
 
-    def check_ledger(self) -> Accepted:
+    def check_ledger(self) -> view.Accepted:
         if not self.clients:
             raise Impossible from LabError("no clients are running", "--clients with 1 or more")
         self._ledger_check.check()
-        return Accepted("comparing the ledger with the rows of every copy")
+        return view.Accepted("comparing the ledger with the rows of every copy")
 
-    def record(self, on: bool) -> Accepted:
+    def record(self, on: bool) -> view.Accepted:
         try:
             folder = self._recorder.begin(self.sampler.at, self.clients, self.rate) if on else self._end_of_record()
         except LabError as error:
             raise Impossible from error
         self.show()
-        return Accepted("recording" if on else "recorded", str(folder))
+        return view.Accepted("recording" if on else "recorded", str(folder))
 
     def _end_of_record(self) -> Path:
         folder = self._end_record()
@@ -267,7 +265,7 @@ class ViewSession:
             self._recorded(folder)
         return folder
 
-    def save_drill(self, name: str) -> Accepted:
+    def save_drill(self, name: str) -> view.Accepted:
         if not name.replace("-", "").isalnum():
             raise LabError(f"{name!r} is not a valid name of a drill", "letters, digits and -")
         topology = self.lab.topology.name
@@ -280,7 +278,7 @@ class ViewSession:
             raise Impossible from error
         path = catalogue.RUNS / "drills" / topology / f"{name}.yaml"
         write_whole(path, text.encode())
-        return Accepted("saved", str(path))
+        return view.Accepted("saved", str(path))
 
     def _known(self, kind: str, name: str, known: Mapping[str, Found]) -> Found:
         if name not in known:

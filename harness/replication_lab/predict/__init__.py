@@ -213,7 +213,6 @@ def _predicted(
 
 
 def _outside(load: AskedLoad, points: Sequence[LoadPoint], known: Parameters) -> Iterable[str]:
-    """Yield what of a load is outside of what was measured."""
     for name, unit, at, seen in zip(
         ("clients", "round trip", "replicas"),
         ("", " ms", ""),

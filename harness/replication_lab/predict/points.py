@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean, median
 
 from replication_lab import experiments
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.lab_spec import LabSpec
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.case_state import CaseState
-from replication_lab.model.question.server_options import ServerOptions
+from replication_lab.model.question.server_options import CaseState, ServerOptions
 from replication_lab.model.question.setting import CLIENTS
-from replication_lab.model.record.latencies import pooled
-from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.measurement import Measurement, pooled
 from replication_lab.model.record.record import Record
 from replication_lab.world import catalogue
 

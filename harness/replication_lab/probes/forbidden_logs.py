@@ -21,7 +21,7 @@ class Forbidden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def forbidden() -> dict[str, Forbidden]:
     """Return the patterns of harness/replication_lab/drills/forbidden.yaml by name."""
-    return msgspec.yaml.decode(catalogue.forbidden_file().read_bytes(), type=dict[str, Forbidden])
+    return msgspec.yaml.decode(catalogue.FORBIDDEN.read_bytes(), type=dict[str, Forbidden])
 
 
 class LogWatch:

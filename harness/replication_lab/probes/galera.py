@@ -1,11 +1,11 @@
 """Proofs about a Galera cluster: its nodes' own view, a write read elsewhere, a commit that waited."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from replication_lab.model.core.proof import Proof
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
@@ -91,7 +91,7 @@ class GaleraWatch:
             *(self._never_left(name, view) for name, view in after.items()),
             self._grown(after, commits),
             *none_too_fast(fastest_ms, self.round_trip_ms),
-            *self._slowed_down(after),
+            *([_paused(counts(self.before, after).paused_ms)] if self.throttled else []),
         ]
 
     def _never_left(self, name: str, after: GaleraStatus) -> Proof:
@@ -115,15 +115,9 @@ class GaleraWatch:
             ok=grown >= commits,
         )
 
-    def _slowed_down(self, after: dict[str, GaleraStatus]) -> Iterator[Proof]:
-        if self.throttled:
-            paused = counts(self.before, after).paused_ms
-            yield Proof(
-                what="flow control paused the cluster",
-                expected="more than 0 ms",
-                found=f"{paused:.0f} ms",
-                ok=paused > 0,
-            )
+
+def _paused(ms: float) -> Proof:
+    return Proof(what="flow control paused the cluster", expected="more than 0 ms", found=f"{ms:.0f} ms", ok=ms > 0)
 
 
 def _whole(name: str, view: GaleraStatus, size: int) -> Proof:

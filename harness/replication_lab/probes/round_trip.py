@@ -3,20 +3,28 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from statistics import median
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import ToxicBody
 from replication_lab.model.record.measurement import Spread
-from replication_lab.probes.link_rate import sum_of_rates
 from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.packets.link import RunningLink
 
 PINGS = 5
 PAUSE_SECONDS = 0.02
 # Longer than any round trip and any bulk answer that is requested here; a black hole costs a probe this long.
 ANSWER_SECONDS = 3
+# Parallel connections. If each were limited separately, they would carry this many times the rate.
+LANES = 3
+# A rate is measured for this many seconds, or with this many KB on each connection if that is shorter.
+SECONDS, MOST_KB = 1.5, 8_000
+# A link in use also carries the data of other connections.
+RATE_ANSWER_SECONDS = 30
+SHORTEST_SECONDS = 0.001
 
 
 class RoundTrip:
@@ -114,3 +122,33 @@ def spread(values: list[float]) -> Spread | None:
     if not values:
         return None
     return Spread(min=round(min(values), 3), p50=round(median(values), 3), max=round(max(values), 3), n=len(values))
+
+
+def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: float = 0) -> float:
+    """Return the KB/s of several connections that send all the time, plus those of other connections of the link.
+
+    The bytes of other connections are read from Toxiproxy's counter for this rate. If the measuring connections
+    received more than it counted, as without such a rate, their bytes are used. The link's round trip does not count as
+    time.
+    """
+    size = 1000 * min(MOST_KB, round(int(body.attributes["rate"]) * SECONDS / LANES))
+    down = body.stream == "downstream"
+    with ExitStack() as stack, ThreadPoolExecutor(LANES) as pool:
+        lanes = [link.connect(RATE_ANSWER_SECONDS) for _ in range(LANES)]
+        for lane in lanes:
+            stack.callback(lane.close)
+        if not down:
+            size = min(size, *(lane.longest_question() for lane in lanes))
+        before, began = link.carried(body), clock.timer()
+        list(pool.map(lambda lane: lane.long_answer(size) if down else lane.long_question(size), lanes))
+        seconds = clock.timer() - began - round_trip_ms / 1000
+        carried = (link.carried(body) - before) / 1000
+    return max(carried, LANES * size / 1000) / max(seconds, SHORTEST_SECONDS)
+
+
+def bare_links(lab: Lab) -> Proof:
+    """Prove that no link has a toxic."""
+    slowed = [link.name for link in lab.topology.links if lab.link(link.name).toxics()]
+    return Proof(
+        what="the links have no toxics", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import Watch
-from replication_lab.probes.waited import none_too_fast
+from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -54,7 +54,8 @@ class SemiSyncWatch(Watch):
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over `commits` transactions on the source, the fastest of which took `fastest_ms`."""
         after = SemiSync(self.source).status()
-        replicas = [self._is_where_it_should(replica) for replica in self.replicas]
+        host = "" if self.wanted == "none" else "source" if self.path == "direct" else "toxiproxy"
+        replicas = [connection(replica, host) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
         waits = self.wanted == "semisync"
         return [*told, *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else [])]
@@ -69,18 +70,15 @@ class SemiSyncWatch(Watch):
                 found=f"{acknowledged} acknowledged",
                 ok=acknowledged == 0,
             )
-        least = self._acknowledgements_of(commits)
+        # MySQL counts a group of commits that waited together as one.
+        in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
+        least = math.ceil(commits / self.clients) if in_groups else commits
         return Proof(
             what="semi-sync acknowledged every commit (yes_tx, no_tx)",
             expected=f"at least {least} acknowledged for {commits} commits, 0 unacknowledged",
             found=f"{acknowledged} acknowledged, {waited_in_vain} unacknowledged",
             ok=acknowledged >= least and waited_in_vain == 0,
         )
-
-    def _acknowledgements_of(self, commits: int) -> int:
-        """Return the fewest acknowledgements possible for these commits: MySQL counts a group that waited as one."""
-        in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
-        return math.ceil(commits / self.clients) if in_groups else commits
 
     def _stayed_as_arranged(self, after: SemiSyncStatus) -> Proof:
         on, is_on = self.wanted == "semisync", after.active and after.enabled
@@ -91,10 +89,6 @@ class SemiSyncWatch(Watch):
             f"{after.fallbacks - self.before.fallbacks} fall-backs",
             ok=is_on == on and after.fallbacks == self.before.fallbacks and self.wait_point in (None, after.wait_point),
         )
-
-    def _is_where_it_should(self, replica: Server) -> Proof:
-        host = "source" if self.path == "direct" else "toxiproxy"
-        return connection(replica, "" if self.wanted == "none" else host)
 
 
 def connection(replica: Server, host: str) -> Proof:

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from replication_lab.world import clock, host, processes
-from replication_lab.world.docker import commands, control_groups, reach
+from replication_lab.world.docker import control_groups, reach
+from replication_lab.world.docker.containers import commands_of_others
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.machine_files import BOOT, MachineFiles
+from replication_lab.world.host import BOOT, MachineFiles
 from replication_lab.world.processes import Process, Processes, Work
 
 # A container of one of several labs: the number of the lab, and the name of the container.
@@ -256,5 +257,5 @@ class Reader:
 
     def _is_of_others(self, root: Process, key: Key) -> bool:
         if root not in self._of_others:
-            self._of_others[root] = root.pid in commands.of_others(self._containers[key])
+            self._of_others[root] = root.pid in commands_of_others(self._containers[key])
         return self._of_others[root]

@@ -9,6 +9,8 @@ from pkgutil import iter_modules
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Topology
 from replication_lab.replication.kind import KINDS, Nodes
+from replication_lab.world import catalogue
+from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
 
 # Most labs are of the kinds in this module. To import all others takes a thirtieth of a second.
@@ -42,10 +44,30 @@ def _import_for(key: Key) -> None:
 
 
 def _said(key: Key) -> str:
-    """Return a kind in words: its replication, and its manager if it has one."""
     return " under ".join(filter(None, key))
 
 
 def of(lab: Lab) -> Nodes:
     """Return a lab's nodes as objects of its kind of replication."""
     return kind_of(lab.topology)(lab)
+
+
+def refuse_unfit_servers(topology: Topology, text: str, command: str = "") -> None:
+    """Refuse, without Docker, servers that a kind of replication cannot run; `command` as in `catalogue.engine_for`."""
+    texts = dict.fromkeys(servers.of_nodes(topology, text).values())
+    kind = kind_of(topology)
+    if len(texts) > 1 and not kind.follows_a_source:
+        raise LabError(
+            f"{text} for {topology.name}, whose nodes all start with the data of one image",
+            "one server for all nodes; or a source and replicas, which may differ",
+            "./lab up async --engine source=mysql-8.0 --engine replica=mysql",
+        )
+    for each in texts:
+        if not servers.named(each).image:
+            catalogue.engine_for(topology, each, command)
+        elif kind.in_machines:
+            raise LabError(
+                f"{each} for {topology.name}, whose virtual machines contain the lab's own MariaDB",
+                "mariadb, or a topology without virtual machines",
+                f"./lab {command or f'up {topology.name}'} --engine mariadb",
+            )

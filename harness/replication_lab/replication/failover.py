@@ -10,7 +10,7 @@ from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.replication.role_changes import FAILOVER, REJOIN
-from replication_lab.world import at_once, catalogue, clock, lab_state, signals
+from replication_lab.world import at_once, catalogue, clock, lab_files, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -37,7 +37,7 @@ def sources(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
 
 def following(lab: Lab, among: Collection[str] | None = None) -> dict[str, str]:
     """Return each node, or each of `among`, that answers, with the node that it replicates from or an empty string."""
-    proxies = lab.toxiproxy.proxies().values()
+    proxies = lab.proxied().values()
     behind = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
     found = {}
     for node in (node.name for node in lab.topology.nodes if among is None or node.name in among):
@@ -371,8 +371,8 @@ def link_port(lab: Lab, source: str, target: str) -> int:
     if not {source, target} <= set(names):
         raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab status")
     name, port = link_name(source, target), lab.topology.port_between(source, target)
-    if port not in {link.port for link in lab.topology.links} and name not in lab.toxiproxy.proxies():
-        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:{SERVER_PORT}")
+    if port not in {link.port for link in lab.topology.links} and name not in lab.proxied():
+        lab.toxiproxy_beside(target).create(name, f"0.0.0.0:{port}", lab.server_for(source, target))
         for body in _slowest(lab, {source, target}):
             lab.link(name).add(body)
     return port
@@ -380,7 +380,7 @@ def link_port(lab: Lab, source: str, target: str) -> int:
 
 def _slowest(lab: Lab, ends: set[str]):
     """Return the bodies of the slowest toxic that the lab was given on a link of these nodes."""
-    state = lab_state.saved(lab.name)
+    state = lab_files.saved_state(lab.name)
     names = state.toxics if state else lab.topology.toxics
     toxics = [
         catalogue.toxic(names[link.name])

@@ -42,7 +42,9 @@ class Fence:
         MySQL a session that waits for an acknowledgement continues to wait.
         """
         node = self.lab.node(self.node)
-        self._took_writes, role = self._starts_writable(), node.text_of(ROLE)
+        # Whether it accepts writes when it starts, by its files, because it may be frozen.
+        role = node.text_of(ROLE)
+        self._took_writes = WRITABLE in role if role else self.lab.topology.node(self.node).role == "source"
         of_role = {ROLE: role.replace(WRITABLE, READ_ONLY).encode()} if role else {}
         for path, content in {**dict.fromkeys(FENCES, FENCE), **of_role}.items():
             with suppress(LabError):
@@ -58,11 +60,6 @@ class Fence:
             self.said = f"{self.node} {why}: {self._restart()}"
         else:
             self.said = f"{self.node} is read-only"
-
-    def _starts_writable(self) -> bool:
-        """Return whether the server accepts writes when it starts; read from its files, because it may be frozen."""
-        role = self.lab.node(self.node).text_of(ROLE)
-        return WRITABLE in role if role else self.lab.topology.node(self.node).role == "source"
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""

@@ -12,7 +12,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes import galera as galera_probe
-from replication_lab.replication import members
+from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, SWITCHOVER, NodeState
 from replication_lab.world import at_once
@@ -37,7 +37,7 @@ class GaleraCluster(Nodes):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
-    refuses = members.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
+    refuses = role_changes.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
     writes_anywhere = True
     waits_on = "farthest"
     why_fixed = "it is a cluster"
@@ -138,19 +138,16 @@ class GaleraCluster(Nodes):
         # A commit is answered once all nodes have its writeset.
         longest = max(self.round_trips(first.name, toxics))
         self.refuse_separate_histories()
-        return [
-            self._prove_one_cluster(),
-            self.prove_commit_waits(first, "the group", longest),
-            self.prove_rows_arrive(first, "the source"),
-        ]
-
-    def _prove_one_cluster(self) -> Proof:
         size = len(self.names)
         found = {name: GaleraNode(self.server(name)).status() for name in self.names}
         histories = {view.history for view in found.values()}
         said = ", ".join(f"{name} {view.state}" for name, view in found.items())
         whole = all(view.synced and view.size == size for view in found.values())
-        return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
+        return [
+            Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1),
+            self.prove_commit_waits(first, "the group", longest),
+            self.prove_rows_arrive(first, "the source"),
+        ]
 
     def wait_until_caught_up(self) -> None:
         self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())
@@ -171,20 +168,17 @@ class GaleraCluster(Nodes):
     def transactions(self, name: str) -> int | None:
         return GaleraNode(self.server(name)).status().last_committed
 
-    def returned(self, log: str) -> tuple[str, int] | None:
-        return how_returned(log)
+    @staticmethod
+    def returned(log: str) -> tuple[str, int] | None:
+        """Return how a node came back by its log: (IST, SST, led or nothing; writesets it got); None if it never left.
 
-
-def how_returned(log: str) -> tuple[str, int] | None:
-    """Return how a node came back by its log: (IST, SST, led or nothing; writesets it was sent); None if it never left.
-
-    "nothing" means that the node had missed nothing.
-    """
-    if "[galera] leads" in log:
-        return "led", 0
-    if not LEFT.search(log):
-        return None
-    writesets = sum(map(int, WRITESETS.findall(log)))
-    if "SST completed on joiner" in log:
-        return "SST", writesets
-    return ("IST", writesets) if writesets else ("nothing", 0)
+        "nothing" means that the node had missed nothing.
+        """
+        if "[galera] leads" in log:
+            return "led", 0
+        if not LEFT.search(log):
+            return None
+        writesets = sum(map(int, WRITESETS.findall(log)))
+        if "SST completed on joiner" in log:
+            return "SST", writesets
+        return ("IST", writesets) if writesets else ("nothing", 0)

@@ -13,8 +13,8 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes.waited import none_too_fast
-from replication_lab.replication import members
+from replication_lab.probes.commit_latency import none_too_fast
+from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import NodeState
 from replication_lab.world import clock, requests_made
@@ -86,7 +86,7 @@ class Group(Nodes):
     roles = frozenset({"member"})
     whole = "ONLINE in one group"
     elects = True
-    refuses = members.REFUSES
+    refuses = role_changes.REFUSES
     restarts_in_turn = True
     images = ("sidecar",)
     experiment = ""
@@ -175,8 +175,16 @@ class Group(Nodes):
         )
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)
+        found = {name: self.member(name) for name in self.names}
+        views, primaries = ({getattr(each, what) for each in found.values()} for what in ("view_id", "primaries"))
+        ok = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
+        said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
         return [
-            _prove_one_view(self),
+            Proof(
+                f"one group of {len(found)} with one primary",
+                f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
+                ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
+            ),
             self.prove_commit_waits(first, "a majority", trip),
             self.prove_rows_arrive(first, first.name),
         ]
@@ -203,8 +211,14 @@ class Group(Nodes):
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
 
-    def returned(self, log: str) -> tuple[str, int] | None:
-        return how_returned(log)
+    @staticmethod
+    def returned(log: str) -> tuple[str, int] | None:
+        """Return how a node came back by its log: binary log, clone or led, and 0 writesets; None if it never left."""
+        if "[group] leads" in log:
+            return "led", 0
+        if "Cloning from a remote group donor" in log:
+            return "clone", 0
+        return ("binary log", 0) if "Incremental recovery from a group donor" in log else None
 
     def take_over(self, name: str, allow_data_loss: bool = False) -> TakenOver:  # noqa: ARG002 - a group loses nothing
         """Make this node the primary, as an operator would; LabError without a majority, with what restores it."""
@@ -276,15 +290,6 @@ def _is_as_its_role(server: Server, found: GroupMember) -> bool:
     return bool(server.value("SELECT @@GLOBAL.super_read_only")) == (found.role != PRIMARY)
 
 
-def how_returned(log: str) -> tuple[str, int] | None:
-    """Return how a node came back by its log: binary log, clone or led, and 0 writesets; None if it never left."""
-    if "[group] leads" in log:
-        return "led", 0
-    if "Cloning from a remote group donor" in log:
-        return "clone", 0
-    return ("binary log", 0) if "Incremental recovery from a group donor" in log else None
-
-
 def primary(lab: Lab) -> str:
     """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError if there is none."""
     for node in lab.topology.nodes:
@@ -295,16 +300,3 @@ def primary(lab: Lab) -> str:
         if str(found) in (PRIMARY, SECONDARY) and found.primaries:
             return found.primaries[0]
     raise LabError(f"no node of {lab.name} reports a primary", "a majority that is ONLINE", "./lab status")
-
-
-def _prove_one_view(kind: Group) -> Proof:
-    found = {name: kind.member(name) for name in kind.names}
-    views = {each.view_id for each in found.values()}
-    primaries = {each.primaries for each in found.values()}
-    ok = all(each.states == {name: ONLINE for name in kind.names} for each in found.values())
-    said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
-    return Proof(
-        f"one group of {len(found)} with one primary",
-        f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
-        ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
-    )

@@ -14,8 +14,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.view import Level
-from replication_lab.probes.commit_latency import TABLE, CommitLatency
-from replication_lab.probes.waited import per_commit, waited
+from replication_lab.probes.commit_latency import TABLE, CommitLatency, per_commit, waited
 from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks.spindle import Spindle
@@ -67,7 +66,7 @@ class Nodes(ChangesRoles):
     writes_anywhere: ClassVar[bool] = False
     # Why `lab ask` cannot switch its replication off or to semi-sync; empty if replicas follow a source.
     why_fixed: ClassVar[str] = ""
-    # Which of the links that carry a commit it waits for: a name in WAITS of live/rules.py; empty if for none.
+    # Which of the links that carry a commit it waits for: a name in WAITS of live/sampler.py; empty if for none.
     waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
     # a node in another state is not well.
@@ -125,7 +124,8 @@ class Nodes(ChangesRoles):
         """Compare copies below their rows; return what differs, by the name of its figure. `tell` gets the progress."""
         return {}
 
-    def returned(self, _log: str) -> tuple[str, int] | None:
+    @staticmethod
+    def returned(_log: str) -> tuple[str, int] | None:
         """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
         return None
 

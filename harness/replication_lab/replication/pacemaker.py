@@ -182,7 +182,12 @@ class ManagedMachines(Machines):
 def prove_service(lab: Lab) -> list[Proof]:
     """Return proofs of a cluster with a quorum whose resources all run, and of a service at its own address."""
     found = PacemakerCluster(lab)
-    return [*_prove_status(found.status()), _prove_address(found)]
+    server = found.server()
+    said = f"service IP {found.address()} is on {server or 'no node'}"
+    return [
+        *_prove_status(found.status()),
+        Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving),
+    ]
 
 
 def _prove_status(status: ClusterStatus) -> list[Proof]:
@@ -203,12 +208,6 @@ def _all_run(status: ClusterStatus, disks: list[str]) -> bool:
     service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
     down = [each for each in status.resources if each.failed or not each.node]
     return not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
-
-
-def _prove_address(found: PacemakerCluster) -> Proof:
-    server = found.server()
-    said = f"service IP {found.address()} is on {server or 'no node'}"
-    return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
 
 
 @contextmanager

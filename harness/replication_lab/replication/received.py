@@ -44,11 +44,8 @@ def _kept(lab: Lab) -> dict[str, str]:
 
 def gtids(lab: Lab, node: str) -> str:
     """Return the GTIDs that a node has received, also those that its relay log no longer has."""
-    return _joined(_kept(lab).get(node, ""), Replica(lab.node(node).server()).received())
-
-
-def _joined(*texts: str) -> str:
-    return ",".join(dict.fromkeys(text for text in texts if text))
+    kept, received = _kept(lab).get(node, ""), Replica(lab.node(node).server()).received()
+    return ",".join(dict.fromkeys(filter(None, (kept, received))))
 
 
 def backlog(lab: Lab, node: str) -> Backlog | None:

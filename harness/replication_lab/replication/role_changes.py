@@ -16,6 +16,12 @@ from replication_lab.model.lab.succession import TakenBack, TakenOut, TakenOver
 from replication_lab.world.docker.lab import Lab
 
 FAILOVER, SWITCHOVER, REJOIN, STANDBY, ONLINE = "failover", "switchover", "rejoin", "standby", "online"
+JOINS = ("a node that starts joins its cluster by itself", "./lab start {node}")
+REFUSES = {
+    REJOIN: JOINS,
+    STANDBY: ("a node leaves its cluster when it is stopped", "./lab stop {node}"),
+    ONLINE: JOINS,
+}
 
 
 def quiet(_line: str) -> None:

@@ -1,9 +1,13 @@
-"""A source and its replicas: healthy when all replicate, and, with semi-sync, when the source waits for them again."""
+"""A source and its replicas: healthy when all replicate, and, with semi-sync, when the source waits for them again.
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+And one server without replicas, and either in the state of an experiment's case.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import ClassVar
 
+from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
@@ -12,17 +16,19 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
+from replication_lab.probes import semisync as semisync_probe
+from replication_lab.probes.commit_latency import TABLE, per_commit, waited
 from replication_lab.probes.semisync import wait_until_acknowledged
-from replication_lab.probes.waited import per_commit, waited
-from replication_lab.replication import adopted, failover, following, switchover
+from replication_lab.replication import failover, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
-from replication_lab.replication.role_changes import ONLINE, STANDBY, quiet
-from replication_lab.world.clock import wait_until
+from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY, SWITCHOVER, quiet
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 # Tolerated lag of a replica that counts as in sync: clients write meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
@@ -50,16 +56,11 @@ class Followers(Nodes):
     def view(self, name: str) -> View:
         found = Replica(self.server(name)).status()
         if found is None:
-            return View(self._as_source(name))
+            state = SemiSync(self.server(name)).status()
+            return View((SEMISYNC_ON if state.active else SEMISYNC_OFF) if state.enabled else "serving")
         if found.healthy:
             return View("replicating", behind_s=found.lag_seconds)
         return View("not connected" if found.applying else "not applying")
-
-    def _as_source(self, name: str) -> str:
-        state = SemiSync(self.server(name)).status()
-        if not state.enabled:
-            return "serving"
-        return SEMISYNC_ON if state.active else SEMISYNC_OFF
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """Return the roles and links by the current sources: a failover gives a node the role of another."""
@@ -86,7 +87,7 @@ class Followers(Nodes):
 
     def wait_until_together(self) -> None:
         # Not the source: whether it waits for its replicas is another setting.
-        wait_until(
+        clock.wait_until(
             lambda: all(map(self._stands_in_step, self.sources)), f"{', '.join(self.sources)} to be {self.whole}"
         )
 
@@ -129,7 +130,7 @@ class Followers(Nodes):
         return {name: self.sources.get(name, "") for name in self.names}
 
     def arranged(self, case: Case) -> AbstractContextManager[Watch]:
-        return following.arranged(self.lab, case)
+        return arranged(self.lab, case)
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -145,7 +146,7 @@ class Followers(Nodes):
         return done
 
     def adopt(self, name: str, old: str) -> tuple[TakenOver, list[str]]:
-        done, left = adopted.adopt(self.lab, name, old)
+        done, left = switchover.adopt(self.lab, name, old)
         self._follow(done)
         return done, left
 
@@ -155,7 +156,8 @@ class Followers(Nodes):
         self.sources.pop(done.source, None)
 
     def switch_over(self, name: str) -> TakenOver:
-        done = switchover.switchover(self.lab, name)
+        manager = self.lab.manager
+        done = switchover.by_manager(self.lab, manager, name) if manager else switchover.switchover(self.lab, name)
         self.sources = failover.sources(self.lab)
         return done
 
@@ -195,10 +197,6 @@ class AcknowledgingFollowers(Followers):
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that a commit takes a round trip and is counted as acknowledged, and a row that every replica has."""
-        return [*self._prove_acknowledged(toxics), self.prove_rows_arrive(self.writer(), "the source")]
-
-    def _prove_acknowledged(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
-        """Prove that commits wait and are counted as acknowledged: the status may be stale, counters are not."""
         source = self.writer()
         commit = self.commit_latency(source)
         before = SemiSync(source).status()
@@ -212,16 +210,119 @@ class AcknowledgingFollowers(Followers):
         # MySQL counts commits that it wrote to its log together as one.
         least = 1 if in_groups else COMMITS
         all_waited = least <= acknowledged <= COMMITS and after.unacknowledged == before.unacknowledged
+        grouped = ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [
-            Proof("semi-sync is on", connected, after.active),
-            Proof(
-                "a commit waits for the replica",
-                f"{took}; {acknowledged} of {COMMITS} acknowledged{_together(acknowledged, in_groups)}",
-                waited(fastest, trip) and all_waited,
-            ),
+            *[
+                Proof("semi-sync is on", connected, after.active),
+                Proof(
+                    "a commit waits for the replica",
+                    f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
+                    waited(fastest, trip) and all_waited,
+                ),
+            ],
+            self.prove_rows_arrive(self.writer(), "the source"),
         ]
 
 
-def _together(acknowledged: int, in_groups: bool) -> str:
-    return ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
+@register("none")
+class Alone(Nodes):
+    """A topology without replication."""
+
+    experiment = "temporary_tables"
+    why_fixed = "it has a single server"
+    refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
+        FAILOVER: (why_fixed, "./lab up async"),
+        SWITCHOVER: (why_fixed, "./lab up async"),
+        REJOIN: (why_fixed, "./lab up async"),
+        STANDBY: (why_fixed, "./lab stop {node}"),
+        ONLINE: (why_fixed, "./lab start {node}"),
+    }
+
+    def view(self, name: str) -> View:
+        self.server(name).version()
+        return View("serving")
+
+    def is_whole(self, name: str) -> bool:
+        return bool(self.server(name).version())
+
+    def prove(self, _toxics: Mapping[str, Toxic]) -> list[Proof]:
+        """Prove that a row can be written and read back; no other node has it."""
+        server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
+        commit = self.commit_latency(server)
+        before = server.value(count)
+        commit.commits(1)
+        after = server.value(count)
+        return [Proof("a written row can be read", f"{after - before} of 1", after > before)]
+
+    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
+        return arranged(self.lab, case)
+
+
+@contextmanager
+def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set the replication and the wait point of a case; yield the watch that proves them over a load.
+
+    The replicas must replicate by the `path` of the case: across the proxy, or directly from the source.
+    """
+    source = lab.node(lab.topology.source.name).server()
+    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
+    wanted = case.state.replication or lab.topology.replication
+    # Where the case leaves it open, the server's own: it must not change during the load either. A server without the
+    # choice has only one.
+    own = SemiSync(source).status().wait_point
+    wait_point = own and (case.state.wait_point or own)
+    with restored(lab):
+        if replication.kind_of(lab.topology).acknowledges:
+            SemiSync(source).set(False)
+        for replica, followed_server in followed(lab):
+            if wanted == "none":
+                replica.stop()
+            else:
+                replica.start()
+                replica.wait_for(BinaryLog(followed_server).position())
+        if wanted == "semisync":
+            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
+            semisync_probe.wait_until_acknowledged(source)
+        trip = case.added_ms if wanted == "semisync" else 0
+        yield semisync_probe.SemiSyncWatch(
+            source,
+            replicas,
+            wanted,
+            wait_point,
+            case.settings.get("path", "proxy"),
+            case.state.clients,
+            round_trip_ms=trip,
+        )
+
+
+@contextmanager
+def restored(lab: Lab) -> Iterator[None]:
+    """Switch semi-sync off after the block, where the servers have it, and let each replica run and catch up.
+
+    After an interruption no case follows, and the lab is removed: nothing is waited for.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _restore(lab)
+        raise
+    else:
+        _restore(lab)
+
+
+def _restore(lab: Lab) -> None:
+    if replication.kind_of(lab.topology).acknowledges:
+        SemiSync(lab.node(lab.topology.source.name).server()).set(False)
+    for replica, source_of_it in followed(lab):
+        # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
+        replica.start()
+        replica.wait_for(BinaryLog(source_of_it).position())
+
+
+def followed(lab: Lab) -> Iterator[tuple[Replica, Server]]:
+    """Yield each replica with the server that it follows; a relay comes before its own replica, as the links do."""
+    for link in lab.topology.links:
+        yield Replica(lab.node(link.target).server()), lab.node(link.source).server()

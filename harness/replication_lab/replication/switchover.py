@@ -1,18 +1,23 @@
-"""A planned switchover: a replica becomes the source, and the source its replica; nothing is lost.
+"""A planned switchover, in which nothing is lost; and adoption: the rest of a failover that a manager has made.
 
 The source refuses writes first, and the new one accepts them last, when it has replicas again. Until then nothing was
 written that only one of them has, so whatever fails is undone, and the old source serves again.
 """
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
+from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose
+from replication_lab.model.lab.manager import refuse_unable_manager
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication import failover, received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -21,6 +26,8 @@ from replication_lab.world.mysql.server import Server
 
 # How long replicas may take to apply what the source has: while clients write, then while nobody writes.
 CATCH_UP_SECONDS, LAST_SECONDS, CONNECT_SECONDS = 60, 30, 30
+# How long a manager's own command may take.
+MANAGER_SECONDS = 180
 
 
 def switchover(lab: Lab, node: str) -> TakenOver:
@@ -37,13 +44,64 @@ def switchover(lab: Lab, node: str) -> TakenOver:
         _catch_up(lab, old, followers, LAST_SECONDS)
         waiting = SemiSync(_server(lab, old)).status()
         _promote(lab, new, old, undone)
-        _follow_instead(lab, old, new.name, undone, waiting)
+        _kept_role(lab, old, undone)
+        server = _server(lab, old)
+        replica, semisync = Replica(server), SemiSync(server)
+        _undo(undone, lambda: semisync.set(waiting.enabled))
+        _undo(undone, lambda: replica.stop_following(lose=True))
+        replica.resume()
+        failover.follow_as_replica(lab, server, new.name)
         for name in others:
             _repoint(lab, name, old, new.name, undone)
         _accept_writes(lab, new, waiting, undone)
         # From here on the new source may have writes of its own.
         undone.pop_all()
     return TakenOver(old, node, repointed=[old, *others], lost=0, seconds=clock.timer() - began)
+
+
+def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
+    """Let the failover manager of a lab change the source its own way; `seconds` is how long no node accepted writes.
+
+    Raise LabError before anything changes if it has no such way, or a node is not ready; also if its own way fails.
+    """
+    refuse_unable_manager(manager.name, manager.kind)
+    old, others = _refuse_unfit(lab, node)
+    ended = threading.Event()
+
+    def told() -> None:
+        try:
+            manager.switch(node)
+        finally:
+            ended.set()
+
+    def silence() -> float:
+        """Return for how many seconds neither the old source nor the new one accepted writes."""
+        _until(lambda: ended.is_set() or not failover.takes_writes(lab, old), f"{old} to refuse writes")
+        began = clock.timer()
+        _until(lambda: ended.is_set() or failover.takes_writes(lab, node), f"{node} to accept writes")
+        return clock.timer() - began
+
+    with ThreadPoolExecutor(1) as pool:
+        seconds = pool.submit(silence)
+        told()
+    if not failover.takes_writes(lab, node):
+        raise LabError(f"{manager.name} did not let {node} accept writes", "a planned change", "./lab status")
+    following = failover.sources(lab)
+    waits = replication.of(lab).acknowledges
+    for name in (node, old):
+        # As the manager leaves them: also after a restart.
+        failover.set_role(lab, _server(lab, name), source=name == node, waits=waits and name == node)
+    behind = [name for name in (old, *others) if following.get(name) != node]
+    return TakenOver(
+        *(old, node),
+        repointed=[name for name in (old, *others) if name not in behind],
+        left={name: f"it follows {following.get(name, 'no node')}" for name in behind},
+        seconds=seconds.result(),
+    )
+
+
+def _until(is_done: Callable[[], bool], what: str) -> None:
+    clock.wait_until(is_done, what, MANAGER_SECONDS, every=0.02)
 
 
 def _server(lab: Lab, node: str) -> Server:
@@ -145,17 +203,6 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
     received.forget(lab, new.name)
 
 
-def _follow_instead(lab: Lab, old: str, source: str, undone: ExitStack, waiting: SemiSyncStatus) -> None:
-    """Make the old source a replica of the new one."""
-    _kept_role(lab, old, undone)
-    server = _server(lab, old)
-    replica, semisync = Replica(server), SemiSync(server)
-    _undo(undone, lambda: semisync.set(waiting.enabled))
-    _undo(undone, lambda: replica.stop_following(lose=True))
-    replica.resume()
-    failover.follow_as_replica(lab, server, source)
-
-
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
     """Let another replica of the old source follow the new one."""
     replica = Replica(_server(lab, name))
@@ -183,3 +230,37 @@ def _accept_writes(lab: Lab, new: Server, waiting: SemiSyncStatus, undone: ExitS
         )
     failover.set_role(lab, new, source=True, waits=waiting.enabled)
     new.set_global(read_only=0)
+
+
+def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
+    """Let every other node follow the node that a manager promoted, or be taken back.
+
+    Return what was done, and in words what the manager had left to do. All nodes have to answer.
+    """
+    others = [node.name for node in lab.topology.nodes if node.name != new]
+    for name in (new, *others):
+        clock.wait_until(lab.node(name).answers, f"{name} to answer", failover.ANSWER_SECONDS, every=0.1)
+    following, server = failover.following(lab), lab.node(new).server()
+    left, done = [], TakenOver(old, new)
+    if following.get(new):
+        left.append(f"{new} takes writes and is still a replica of {following[new]}")
+        Replica(server).end_replication(lose=True)
+        Replica(server).forget()
+    failover.set_role(lab, server, source=True)
+    received.forget(lab, new)
+    for name in others:
+        if failover.takes_writes(lab, name):
+            left.append(f"{name} takes writes, too")
+            lab.node(name).server().set_global(read_only=1)
+    # First those that follow a node: they can only be taken back while that one is no replica.
+    for name in sorted(others, key=lambda each: not following.get(each)):
+        if following.get(name) == new:
+            continue
+        left.append(f"{name} replicates from {following.get(name) or 'no node'}, not from {new}")
+        if following.get(name):
+            failover.repoint(lab, name, done)
+        if name not in (*done.repointed, *done.replaced):
+            done.replaced.append(name)
+    if done.repointed:
+        failover.wait_for_replicas(lab, server)
+    return done, left

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from replication_lab.report import svg
 from replication_lab.report.svg import Scale
@@ -17,6 +17,10 @@ STRIP = 15
 # The legend: the length of a key, the room of a letter, the height of a row.
 KEY, LETTER, LEGEND = 26, 6.6, 18
 ROWS_OF_LABELS = 3
+SIZES = {
+    **{"width": WIDTH, "left": LEFT, "right": RIGHT, "strip": STRIP},
+    **{"key": KEY, "letter": LETTER, "legend": LEGEND},
+}
 # There are as many looks of lines in the theme.
 LOOKS = 6
 # The kind of a band whose label is shown only if the band is as wide.
@@ -47,6 +51,10 @@ class Line:
     ends: Sequence[tuple[float, float] | None] = ()
     bare: bool = False
     scattered: bool = False
+
+    @property
+    def class_(self) -> str:
+        return f"s{self.look % LOOKS + 1}"
 
 
 @dataclass(frozen=True)
@@ -171,80 +179,69 @@ def _is_known(value: float | None) -> TypeGuard[float]:
 def drawn(chart: Chart, style: str = "") -> str:
     """Return the chart as SVG; `style` is the style sheet of one that stands alone."""
     legend = list(_legend(chart))
-    rows = 1 + max((row for _, row, _ in legend), default=0)
-    top = TOP + LEGEND * (rows - 1)
+    top = TOP + LEGEND * max((row for _, row, _ in legend), default=0)
     bottom = chart.height - BOTTOM - STRIP * len(chart.strips)
-    across, up = _scales(chart, top, bottom)
-    parts = [
-        style,
-        *_bands(chart, across, top, bottom),
-        *_grid(chart, across, up, top, bottom),
-        *(part for line in chart.lines for part in _line(line, across, up)),
-        *_strips(chart, across, bottom),
-        *(_key(line, row, x) for line, row, x in legend),
-    ]
-    return svg.picture(WIDTH, chart.height, chart.told, *parts, about=chart.about, class_="chart")
-
-
-def _scales(chart: Chart, top: float, bottom: float) -> tuple[Scale, Scale]:
     places = [x for line in chart.lines for x, _ in line.points]
     left, right = chart.x_ends or svg.around(places, chart.log_x, 0.03)
     low, high = svg.around(values(chart), chart.log_y)
-    return (
-        Scale(left, right, LEFT, WIDTH - RIGHT, chart.log_x),
-        Scale(low, high, bottom, top, chart.log_y),
+    across = Scale(left, right, LEFT, WIDTH - RIGHT, chart.log_x)
+    up = Scale(low, high, bottom, top, chart.log_y)
+    return str(
+        svg.elements().chart(
+            chart,
+            style,
+            bands=_bands(chart, across, top),
+            lines=[_line(line, across, up) for line in chart.lines],
+            legend=legend,
+            across=across,
+            up=up,
+            top=top,
+            bottom=bottom,
+            foot=bottom + STRIP * len(chart.strips),
+            size=SIZES,
+        )
     )
 
 
-def _bands(chart: Chart, across: Scale, top: float, bottom: float) -> Iterator[str]:
+def _bands(chart: Chart, across: Scale, top: float) -> Iterator[tuple[Band, float, float, float | None, float]]:
+    """Yield each band with its place and width, and the place of its label; None for a label without room."""
     free = [-math.inf] * ROWS_OF_LABELS
     for band in chart.bands:
         begin, end = across.at(band.begin), across.at(band.end)
-        told = svg.tag("title", svg.escape(band.label))
-        yield svg.tag("g", told, svg.rect(begin, top, max(end - begin, 1), bottom - top, class_=f"band {band.kind}"))
         wide = LETTER * len(band.label)
-        if band.kind.startswith(CASE) and wide > end - begin:
-            continue
         x = min(begin + 3, WIDTH - RIGHT - wide)
         # A label without room is left out: the title and the table of phases have it.
         row = next((number for number, taken in enumerate(free) if x >= taken), None)
-        if row is not None:
-            yield svg.text(band.label, x, top + 11 + 13 * row, class_="tick band-label")
+        if row is None or (band.kind.startswith(CASE) and wide > end - begin):
+            yield band, begin, max(end - begin, 1), None, 0
+        else:
             free[row] = x + wide
+            yield band, begin, max(end - begin, 1), x, top + 11 + 13 * row
 
 
-def _grid(chart: Chart, across: Scale, up: Scale, top: float, bottom: float) -> Iterator[str]:
-    for tick in up.ticks(5) if chart.lines else ():
-        y = up.at(tick)
-        yield svg.line(LEFT, y, WIDTH - RIGHT, y, class_="grid")
-        yield svg.text(svg.label(tick), LEFT - 6, y + 4, class_="tick", text_anchor="end")
-    foot = bottom + STRIP * len(chart.strips)
-    for tick in chart.x_ticks or across.ticks(9):
-        x = across.at(tick)
-        yield svg.line(x, foot, x, foot + 4, class_="axis")
-        yield svg.text(chart.named.get(f"{tick:g}", svg.label(tick)), x, foot + 16, class_="tick", text_anchor="middle")
-    yield svg.line(LEFT, bottom, WIDTH - RIGHT, bottom, class_="axis")
-    yield svg.text(chart.x, (LEFT + WIDTH - RIGHT) / 2, foot + 32, class_="label", text_anchor="middle")
-    y = (top + bottom) / 2
-    if chart.y:
-        yield svg.text(chart.y, 13, y, class_="label", text_anchor="middle", transform=f"rotate(-90 13 {svg.place(y)})")
+class DrawnLine(NamedTuple):
+    """A line in a picture: the paths of its parts without a gap, its intervals as (x, low, high), and its marks."""
+
+    of: Line
+    paths: list[str]
+    ends: list[tuple[float, float, float]]
+    marks: list[tuple[float, float]]
 
 
-def _line(line: Line, across: Scale, up: Scale) -> Iterator[str]:
-    look = f"s{line.look % LOOKS + 1}"
-    for known, run in groupby(line.points, key=lambda point: _is_known(point[1])):
-        if known and not line.scattered:
-            places = [(across.at(x), up.at(y)) for x, y in run if _is_known(y)]
-            yield svg.tag("path", d=_steps(places, line.closed) if line.steps else _path(places), class_=f"line {look}")
-    for (x, _), ends in zip(line.points, line.ends, strict=False):
-        if ends:
-            yield svg.line(across.at(x), up.at(ends[0]), across.at(x), up.at(ends[1]), class_=f"ends {look}")
-    if line.scattered or (len(line.points) <= MARKED_POINTS and not line.steps and not line.bare):
-        yield from (
-            svg.marker(line.look, across.at(x), up.at(y), 3.2, class_=f"dot {look}")
-            for x, y in line.points
-            if _is_known(y)
-        )
+def _line(line: Line, across: Scale, up: Scale) -> DrawnLine:
+    runs = [
+        [(across.at(x), up.at(y)) for x, y in run if _is_known(y)]
+        for known, run in groupby(line.points, key=lambda point: _is_known(point[1]))
+        if known
+    ]
+    ends = [
+        (across.at(x), up.at(both[0]), up.at(both[1]))
+        for (x, _), both in zip(line.points, line.ends, strict=False)
+        if both
+    ]
+    has_marks = line.scattered or (len(line.points) <= MARKED_POINTS and not line.steps and not line.bare)
+    paths = [_steps(run, line.closed) if line.steps else _path(run) for run in runs]
+    return DrawnLine(line, [] if line.scattered else paths, ends, [each for run in runs for each in run if has_marks])
 
 
 def _path(places: Sequence[tuple[float, float]]) -> str:
@@ -262,17 +259,6 @@ def _steps(places: Sequence[tuple[float, float]], closed: bool) -> str:
     )
 
 
-def _strips(chart: Chart, across: Scale, bottom: float) -> Iterator[str]:
-    for number, strip in enumerate(chart.strips):
-        y = bottom + STRIP * number + 2
-        yield svg.text(strip.label, LEFT - 6, y + 10, class_="tick", text_anchor="end")
-        for begin, end, state, tone in strip.spans:
-            x, wide = across.at(begin), across.at(end) - across.at(begin)
-            told = svg.tag("title", svg.escape(f"{strip.label}: {state}, {begin:g}–{end:g} s"))
-            shown = svg.text(state, x + 3, y + 10, class_="tick state") if wide > LETTER * len(state) else ""
-            yield svg.tag("g", told, svg.rect(x, y, wide, STRIP - 3, class_=f"strip {tone}"), shown)
-
-
 def _legend(chart: Chart) -> Iterator[tuple[Line, int, float]]:
     """Yield each line with the row and the place of its key; a single line needs none."""
     x, row = float(LEFT), 0
@@ -282,10 +268,3 @@ def _legend(chart: Chart) -> Iterator[tuple[Line, int, float]]:
             x, row = float(LEFT), row + 1
         yield line, row, x
         x += wide
-
-
-def _key(line: Line, row: int, x: float) -> str:
-    y, look = 10 + LEGEND * row, f"s{line.look % LOOKS + 1}"
-    dot = "" if line.steps or line.bare else svg.marker(line.look, x + KEY / 2, y, 3.2, class_=f"dot {look}")
-    key = "" if line.scattered else svg.line(x, y, x + KEY, y, class_=f"line {look}")
-    return svg.tag("g", key, dot, svg.text(line.label, x + KEY + 6, y + 4, class_="label"))

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from replication_lab.model.drill.timeline import quantile
 from replication_lab.model.experiment.curves import CurveLine, Curves, CurvesPanel
-from replication_lab.model.record.latencies import Ordered
-from replication_lab.model.record.measurement import Measurement
+from replication_lab.model.record.measurement import Measurement, Ordered
 from replication_lab.model.record.record import Record
 from replication_lab.report.chart import LOOKS, Band, Chart, Line
 from replication_lab.report.rows import CaseRow, ExperimentSummary, FigureRow

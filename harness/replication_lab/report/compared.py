@@ -1,4 +1,4 @@
-"""A comparison of two runs, as text or in Markdown: what differs, how each figure changed, what decides."""
+"""A comparison of two runs, as text, in Markdown or as a page: what differs, how each figure changed, what decides."""
 
 from collections.abc import Iterator
 
@@ -144,3 +144,26 @@ def reasons(found: Comparison) -> Iterator[str]:
             measured = ratio(change) if change.ratio else ""
             told = ", ".join(filter(None, [absolute(change), measured, change.reason]))
             yield f"{change.outcome}: {figure}{f' on {change.engine}' if change.engine else ''}: {told}"
+
+
+# At most this many changes are named in the answer; the table has all of them.
+NAMED = 3
+
+
+def page_text(found: Comparison, margin: float) -> str:
+    """Return the page, in the form of the reports: the outcome, what differs between the runs, and each change."""
+    # Only here: the charts of a page take long to import.
+    from replication_lab.report import answers, page
+
+    ending = ENDINGS[ExitCode(found.exit_code)].format(margin=margin)
+    return page.rendered(
+        "page_of_comparison.html.j2",
+        found=found,
+        margin=margin,
+        changes=in_order(found),
+        sentences=list(map(answers.sentence, (ending, *list(reasons(found))[:NAMED]))),
+        doubts=[*(f"differs between the runs: {each}" for each in found.differs), *caveats(found)],
+        ratio=ratio,
+        absolute=absolute,
+        verdicts=verdicts,
+    )

@@ -1,4 +1,6 @@
-"""A forest plot, row by row: each interval against its bound, as multiples of the bound on one log scale.
+"""Forest plots, row by row: each interval against its bound, as multiples of the bound on one log scale.
+
+The rows are claims, the effects of a question, or the changes between two runs.
 
 A row is a small picture in a table, so that sentences and figures beside it stay text on every screen.
 """
@@ -7,11 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replication_lab.report import svg
+from replication_lab.model.comparing.comparison import ComparedOutcome, FigureChange
+from replication_lab.model.core.statistics import Interval
+from replication_lab.model.experiment.judgement import ClaimJudgement
+from replication_lab.report import svg, wording
+from replication_lab.report.rows import EffectRow
 from replication_lab.report.svg import Scale
 
 WIDTH, HEIGHT, MARGIN = 260, 24, 12
-MIDDLE = HEIGHT / 2
 # What lies further away from the bound than this factor is drawn as an arrow at the edge.
 FURTHEST = 1000.0
 # A scale that shows less than this to each side would make a difference of a per mille look large.
@@ -79,9 +84,7 @@ def _distance(bar: Bar) -> float:
 def axis(on: Scale, told: str) -> str:
     """Return the labels above the rows."""
     ticks = [tick for tick in next(ticks for far, ticks in TICKS if on.high > far) if on.holds(tick)]
-    marks = [svg.tick_label(_multiple(tick), on.at(tick), 14, WIDTH) for tick in ticks]
-    lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
-    return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
+    return str(svg.elements().axis(on, ticks, _multiple, told, WIDTH, HEIGHT))
 
 
 def _multiple(value: float) -> str:
@@ -93,26 +96,81 @@ def _multiple(value: float) -> str:
 
 def row(bar: Bar, on: Scale) -> str:
     """Return the picture of a row: where the claim holds, the reference, the interval, the value."""
-    holds = svg.rect(
-        on.at(bar.least), 1, on.at(min(bar.most, on.high)) - on.at(bar.least), HEIGHT - 2, class_="holds", rx=2.0
-    )
-    edges = [
-        svg.line(on.at(edge), 1, on.at(edge), HEIGHT - 1, class_="bound")
-        for edge in (bar.least, bar.most)
-        if on.holds(edge)
-    ]
-    whisker = svg.line(on.at(bar.low), MIDDLE, on.at(bar.high), MIDDLE, class_=f"whisker {bar.tone}")
-    ends = [
-        svg.line(on.at(end), MIDDLE - 4, on.at(end), MIDDLE + 4, class_=f"whisker {bar.tone}")
-        for end in (bar.low, bar.high)
-        if on.holds(end)
-    ]
-    return svg.picture(WIDTH, HEIGHT, bar.told, holds, *edges, whisker, *ends, _value(bar, on), class_="bar")
+    return str(svg.elements().forest_row(bar, MARKERS[bar.tone], on, WIDTH, HEIGHT))
 
 
-def _value(bar: Bar, on: Scale) -> str:
-    if on.holds(bar.value):
-        return svg.marker(MARKERS[bar.tone], on.at(bar.value), MIDDLE, 4.5, class_=f"mark {bar.tone}")
-    x, way = on.at(bar.value), 1 if bar.value > on.high else -1
-    points = f"{x + way * 8:g},{MIDDLE:g} {x - way:g},{MIDDLE - 6:g} {x - way:g},{MIDDLE + 6:g}"
-    return svg.tag("polygon", points=points, class_=f"mark {bar.tone}")
+TONES = {"HOLDS": "good", "KNOWN": "note", "CHANGED": "bad", "UNKNOWN": "doubt"}
+SYMBOLS = {"good": "●", "note": "◇", "bad": "◆", "doubt": "□"}
+# What needs a reader's attention comes first.
+ORDER = {"bad": 0, "doubt": 1, "note": 2, "good": 3}
+OUTCOMES = {ComparedOutcome.FINE: "good", ComparedOutcome.WORSE: "bad", ComparedOutcome.UNKNOWN: "doubt"}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The axis and the pictures of some rows, in their order; a row without a place on the scale has None."""
+
+    axis: str
+    pictures: list[str | None]
+
+
+def plot(bars: Sequence[Bar | None], told: str) -> Plot | None:
+    """Draw rows on one scale; None if none of them has a place there."""
+    drawn = [bar for bar in bars if bar]
+    if not drawn:
+        return None
+    on = scale(drawn)
+    return Plot(axis(on, told), [row(bar, on) if bar else None for bar in bars])
+
+
+def in_order(claims: Sequence[ClaimJudgement]) -> list[ClaimJudgement]:
+    return sorted(claims, key=lambda row: ORDER[TONES[wording.tone(row)]])
+
+
+def of_claims(claims: Sequence[ClaimJudgement]) -> Plot | None:
+    return plot([of_claim(row) for row in claims], "measured ÷ bound; log scale")
+
+
+def of_claim(row: ClaimJudgement) -> Bar | None:
+    if row.interval is None or row.measured is None:
+        return None
+    figures = (row.measured, row.interval.low, row.interval.high)
+    told = f"{wording.verdict(row)}: measured {wording.measured(row)}, {bound(row)}"
+    return against(told, TONES[wording.tone(row)], figures, (row.least, row.most))
+
+
+def bound(row: ClaimJudgement) -> str:
+    """Return the bounds in words: ≥ 0.9, or 0.95–1.05."""
+    if row.least is not None and row.most is not None:
+        return f"{row.least:.4g}–{row.most:.4g}"
+    if row.least is not None:
+        return f"≥ {row.least:.4g}"
+    return f"≤ {row.most:.4g}" if row.most is not None else ""
+
+
+def of_effects(effects: Sequence[EffectRow]) -> Plot | None:
+    return plot([_effect(row) for row in effects], "case ÷ baseline; log scale, 1× means no difference")
+
+
+def _effect(row: EffectRow) -> Bar | None:
+    found = row.throughput_ratio or row.latency_p50_ratio
+    if found is None:
+        return None
+    return _ratio(row.sentence, "note" if row.known else "doubt", found)
+
+
+def _ratio(told: str, tone: str, found: Interval) -> Bar | None:
+    """Return the row of a ratio to 1: there is no bound, so nothing is shaded."""
+    return Bar(told, tone, found.estimate, found.low, found.high, 1.0, 1.0) if found.low > 0 else None
+
+
+def of_changes(changes: Sequence[FigureChange]) -> Plot | None:
+    return plot([_change(each) for each in changes], "after ÷ before; log scale, 1× means no change")
+
+
+def _change(change: FigureChange) -> Bar | None:
+    found = change.ratio
+    if found is None:
+        return None
+    told = f"{change.of} {change.figure}: {found.estimate:.3f} [{found.low:.3f}–{found.high:.3f}], {change.outcome}"
+    return Bar(told, OUTCOMES[change.outcome], found.estimate, found.low, found.high, *change.allowed)

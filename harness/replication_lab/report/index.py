@@ -1,6 +1,5 @@
 """runs/index.html: all runs that were reported, the latest first, and the trend of each claim."""
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -99,7 +98,20 @@ class Trend:
 
     @property
     def picture(self) -> str:
-        return _picture(self)
+        """Return a line through the values of the runs, with a marker by verdict at each."""
+        values = [value for _, value, _ in self.points]
+        log = min(values) > 0
+        low, high = svg.around(values, log, 0.2) if log else (min(values), max(values) or 1.0)
+        up = Scale(low, high, strips.HEIGHT - 4, 4, log)
+        across = Scale(0, max(len(values) - 1, 1), 6, strips.WIDTH - 6)
+        places = [(across.at(number), up.at(value)) for number, value in enumerate(values)]
+        path = "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
+        marks = [
+            (f"{name}: {value:.4g}, {judged.verdict}", forest.MARKERS[_tone(judged)], _tone(judged), x, y)
+            for (name, value, judged), (x, y) in zip(self.points, places, strict=True)
+        ]
+        told = f"{len(values)} runs, from {values[0]:.4g} to {values[-1]:.4g}"
+        return str(svg.elements().trend(path, marks, told, strips.WIDTH, strips.HEIGHT))
 
 
 def decode(summary: bytes) -> Reported | None:
@@ -131,27 +143,6 @@ def trends(runs: Iterable[IndexedRun]) -> Iterable[Trend]:
 
 def _name(run: IndexedRun) -> str:
     return run.name
-
-
-def _picture(trend: Trend) -> str:
-    """Return a line through the values of the runs, with a marker by verdict at each."""
-    values = [value for _, value, _ in trend.points]
-    log = min(values) > 0
-    low, high = svg.around(values, log, 0.2) if log else (min(values), max(values) or 1.0)
-    up = Scale(low, high, strips.HEIGHT - 4, 4, log)
-    across = Scale(0, max(len(values) - 1, 1), 6, strips.WIDTH - 6)
-    places = [(across.at(number), up.at(value)) for number, value in enumerate(values)]
-    path = "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
-    marks = [
-        svg.tag(
-            "g",
-            svg.tag("title", html.escape(f"{name}: {value:.4g}, {judged.verdict}")),
-            svg.marker(forest.MARKERS[_tone(judged)], x, y, 3, class_=f"mark {_tone(judged)}"),
-        )
-        for (name, value, judged), (x, y) in zip(trend.points, places, strict=True)
-    ]
-    told = f"{len(values)} runs, from {values[0]:.4g} to {values[-1]:.4g}"
-    return svg.picture(strips.WIDTH, strips.HEIGHT, told, svg.tag("path", d=path, class_="spark"), *marks, class_="bar")
 
 
 def _tone(judged: IndexedVerdict) -> str:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replication_lab.model.live.record import Acted, Live, Second
-from replication_lab.model.live.view import Level, Span, ViewedSample
+from replication_lab.model.live.view import Acted, Level, Live, Second, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
 from replication_lab.report.chart import PERCENTILES, STRIP, Axis, Band, Chart, Line, StateSpan, Strip, merged
@@ -86,7 +85,6 @@ def _of_each(
 
 
 def _spans(track: str, samples: Sequence[ViewedSample]) -> Iterator[StateSpan]:
-    """Yield the state of a track in each second."""
     for before, each in zip((samples[0], *samples), samples, strict=False):
         band = next((band for band in each.bands if band.track == track), None)
         yield before.at, each.at, *((band.state, TONES[band.level]) if band else ("", "doubt"))

@@ -20,7 +20,7 @@ from replication_lab.report import (
     drill_text,
     drilled,
     evidence,
-    forest_rows,
+    forest,
     round_timelines,
     strips,
     templates,
@@ -28,7 +28,7 @@ from replication_lab.report import (
     wording,
 )
 from replication_lab.report.chart import Chart
-from replication_lab.report.csv_text import csv_text
+from replication_lab.report.formats import csv_text
 from replication_lab.report.round_timelines import Fitted
 from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, Summary
 
@@ -58,7 +58,6 @@ def render(summary: Summary, record: Record, timelines_: Timelines | None = None
 
 
 def _second_by_second(summary: Summary, record: Record, room: int) -> dict[str, Fitted | None]:
-    """Return the charts of each engine's loads, as many as still have room on the page."""
     if isinstance(summary, DrillsSummary):
         return {}
     known = {engine: found for engine in summary.engines if (found := round_timelines.measured(engine, record))}
@@ -99,7 +98,7 @@ def _pages() -> Environment:
         "answers": answers,
         "drilled": drilled,
         "evidence": evidence,
-        "forest": forest_rows,
+        "forest": forest,
         "strips": strips,
         "timelines": timelines,
         "paragraph": drill_text.paragraph,
@@ -114,7 +113,7 @@ def _pages() -> Environment:
 
 def tone(row: Judgement) -> str:
     """Return the tone of a verdict: good, note, bad or doubt."""
-    return forest_rows.TONES[wording.tone(row)]
+    return forest.TONES[wording.tone(row)]
 
 
 def policy() -> str:
@@ -138,7 +137,7 @@ def drawn(one: Chart) -> dict[str, Any]:
 
 def _of_experiment(summary: ExperimentSummary, record: Record) -> dict[str, object]:
     return {
-        "claims": forest_rows.in_order(summary.claims),
+        "claims": forest.in_order(summary.claims),
         "charts": {engine: charts.of_engine(engine, summary, record) for engine in summary.engines},
         "pictures": {engine: pictures(engine, summary, record) for engine in summary.engines},
         "states": evidence.states(record),

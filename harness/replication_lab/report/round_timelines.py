@@ -23,7 +23,7 @@ from replication_lab.report.chart import (
     drawn,
     is_wide,
 )
-from replication_lab.report.node_charts import SILENT_AFTER_S, Watched, by_node, lags, states
+from replication_lab.report.timelines import SILENT_AFTER_S, Watched, by_node, lags, states
 
 X = "seconds of load; the time between two loads is left out"
 # The widths of the intervals in seconds. Where even wide ones are too many, fewer rounds are drawn.

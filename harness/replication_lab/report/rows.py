@@ -11,8 +11,8 @@ from replication_lab.model.drill.timeline import Phase
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.lab.companion import shown
+from replication_lab.model.record.chosen import Only
 from replication_lab.model.record.measurement import SeenToxic
-from replication_lab.model.record.only import Only
 
 SCHEMA = 4
 

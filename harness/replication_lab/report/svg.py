@@ -1,12 +1,12 @@
-"""SVG as text: elements, and scales from figures to places. Small pure functions: the same bytes for the same figures.
-
-Colours are classes, whose rules are in assets/chart.css, so that one drawing fits dark, light and print.
-"""
+"""Pictures as SVG (svg.j2), and the scales from figures to places. The same figures give the same bytes."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
+from functools import cache
+from typing import Any
+
+from replication_lab.report import templates
 
 # The figures between one power of ten and the next that an axis can have, the finest first.
 SERIES = (
@@ -23,69 +23,18 @@ LONG, MILLION = 10_000, 1_000_000
 STEPS = (1, 2, 2.5, 5, 10)
 
 
-def tag(name: str, *content: str, **attributes: object) -> str:
-    """Return an element. `class_` stands for class, `_` within a name for `-`; content is markup already."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_attribute(value)}"' for key, value in attributes.items())
-    inner = "".join(content)
-    return f"<{name}{given}>{inner}</{name}>" if inner else f"<{name}{given}/>"
-
-
-def _attribute(value: object) -> str:
-    return place(value) if isinstance(value, float) else escape(str(value))
+@cache
+def elements() -> Any:
+    """Return the macros of svg.j2 as functions: elements, and the pictures that are made of them."""
+    found = templates.environment(autoescape=True)
+    found.filters["place"] = place
+    found.globals["label"] = label
+    return found.get_template("svg.j2").module
 
 
 def place(value: float) -> str:
     """Return a coordinate with one decimal: a tenth of a pixel is not seen."""
     return f"{value:.1f}".removesuffix(".0")
-
-
-def text(content: object, x: float, y: float, **attributes: object) -> str:
-    return tag("text", escape(str(content)), x=float(x), y=float(y), **attributes)
-
-
-def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> str:
-    return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), **attributes)
-
-
-def rect(x: float, y: float, width: float, height: float, **attributes: object) -> str:
-    return tag("rect", x=float(x), y=float(y), width=float(max(width, 0)), height=float(height), **attributes)
-
-
-def picture(width: float, height: float, told: str, *content: str, about: str = "", **attributes: object) -> str:
-    """Return an SVG of this size with a title, and a longer description where there is one."""
-    words = tag("title", escape(str(told))) + (tag("desc", escape(str(about))) if about else "")
-    box = f"0 0 {place(width)} {place(height)}"
-    return tag("svg", words, *content, viewBox=box, role="img", xmlns="http://www.w3.org/2000/svg", **attributes)
-
-
-def marker(shape: int, x: float, y: float, size: float = 4, **attributes: object) -> str:
-    """Return a mark: circle, square, diamond, triangle, and the same hollow, so that colour is not the only key."""
-    hollow = {"data-hollow": "1"} if shape >= len(_SHAPES) else {}
-    return _SHAPES[shape % len(_SHAPES)](x, y, size, **attributes, **hollow)
-
-
-def _circle(x: float, y: float, size: float, **attributes: object) -> str:
-    return tag("circle", cx=float(x), cy=float(y), r=float(size), **attributes)
-
-
-def _square(x: float, y: float, size: float, **attributes: object) -> str:
-    return rect(x - size * 0.9, y - size * 0.9, size * 1.8, size * 1.8, **attributes)
-
-
-def _diamond(x: float, y: float, size: float, **attributes: object) -> str:
-    far = size * 1.35
-    return _polygon(((x, y - far), (x + far, y), (x, y + far), (x - far, y)), **attributes)
-
-
-def _triangle(x: float, y: float, size: float, **attributes: object) -> str:
-    return _polygon(((x, y - size * 1.2), (x + size * 1.2, y + size), (x - size * 1.2, y + size)), **attributes)
-
-
-_SHAPES = (_circle, _square, _diamond, _triangle)
-
-
-def _polygon(points: Iterable[tuple[float, float]], **attributes: object) -> str:
-    return tag("polygon", points=" ".join(f"{place(x)},{place(y)}" for x, y in points), **attributes)
 
 
 @dataclass(frozen=True)
@@ -144,12 +93,6 @@ def around(values: Iterable[float], log: bool, room: float = 0.05) -> tuple[floa
         return min(0.0, low), high + room * (high - min(0.0, low)) or 1.0
     wide = max((high / low) ** room, 1.02)
     return low / wide, high * wide
-
-
-def tick_label(said: str, x: float, y: float, wide: float) -> str:
-    """Return the label of a place on an axis, within a picture of this width."""
-    half = 3.5 * len(said)
-    return text(said, min(max(x, half), wide - half), y, class_="tick", text_anchor="middle")
 
 
 def label(value: float) -> str:

@@ -1,6 +1,6 @@
 """The drills of a user's question: each case's drill, run several times under the conditions of the case."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +15,8 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Waiting, setting_of
 from replication_lab.model.drill.drill_result import CaseDrilled
 from replication_lab.model.drill.evidence import Evidence
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.question.question import Question
@@ -231,13 +230,8 @@ def _drilled(
 
 def with_results(folder: Path, record: Record) -> Record:
     """Return the record with the result of each of its drills, judged from the evidence and the ledger beside it."""
-    for result in _results(folder, record):
-        record = record.plus(result)
-    return record
-
-
-def _results(folder: Path, record: Record) -> Iterator[CaseDrilled]:
     for each in record.events:
         if isinstance(each, Evidence) and each.case:
             result = drill_set.judged_as_found(each, folder / each.ledger)
-            yield CaseDrilled(engine=each.engine, case=each.case, run=each.run, result=result)
+            record = record.plus(CaseDrilled(engine=each.engine, case=each.case, run=each.run, result=result))
+    return record

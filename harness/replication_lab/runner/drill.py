@@ -32,8 +32,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
-from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession
-from replication_lab.runner.takes_writes import TakesWrites
+from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession, TakesWrites
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger

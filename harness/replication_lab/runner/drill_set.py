@@ -23,10 +23,10 @@ from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
 from replication_lab.model.drill.soak import is_round
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.manager import refuse_unable_manager
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.record import Record
-from replication_lab.replication import fitting_servers
 from replication_lab.replication.role_changes import SWITCHOVER
 from replication_lab.runner import described
 from replication_lab.runner.drill import DrillRequest, run_drill
@@ -93,15 +93,13 @@ def of_file(file: GivenFile) -> Drill:
 
 
 class _OfFile(msgspec.Struct):
-    """The key that a drill has in a file of its own."""
-
     topology: str
 
 
 @cache
 def promises() -> drill.Promises:
     """Return the expectations that a drill can name, by name."""
-    return msgspec.yaml.decode(catalogue.promises_file().read_bytes(), type=dict[str, drill.Expectation])
+    return msgspec.yaml.decode(catalogue.PROMISES.read_bytes(), type=dict[str, drill.Expectation])
 
 
 def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> Drill:
@@ -118,7 +116,7 @@ def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> 
 def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
     kind = replication.kind_of(topology)
     for engine in asked.engines:
-        fitting_servers.check(topology, engine, f"drill {topology.name}")
+        replication.refuse_unfit_servers(topology, engine, f"drill {topology.name}")
     if asked.initial_primary and not kind.elects:
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",
@@ -173,12 +171,11 @@ def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) ->
     asked = manager_of(topology, "", name or what.manager, {**own, **settings})
     if asked is None:
         return what
-    if planned := [spec for spec in what.fault_specs if spec.fault in (SWITCHOVER, UPGRADE)]:
-        raise LabError(
-            f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {asked.name}",
-            "a drill in which only the manager changes what its servers are",
-            "./lab drill",
-        )
+    if any(spec.fault == SWITCHOVER for spec in what.fault_specs):
+        refuse_unable_manager(asked.name, catalogue.manager(asked.name))
+    if planned := [spec for spec in what.fault_specs if spec.fault == UPGRADE]:
+        said = f"drill {what.name} has {planned[0]}, which the lab does itself, under the manager {asked.name}"
+        raise LabError(said, "a drill in which only the manager changes what its servers are", "./lab drill")
     return what.under_manager(asked.name, dict(asked.settings), [node.name for node in topology.nodes])
 
 
@@ -193,7 +190,7 @@ def refuse_no_time(seconds: float | None) -> None:
 def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
-    fitting_servers.check(found, engine, f"drill {topology}")
+    replication.refuse_unfit_servers(found, engine, f"drill {topology}")
     for each in drills:
         manager = manager_of(found, engine, each.manager, each.manager_settings)
         refuse_no_address(endpoint_of(found, each.endpoint, each.endpoint_settings), manager)
@@ -292,7 +289,14 @@ class Labs:
         self.left_up = ""
         self._lab: Lab | None = None
 
-    def lab(self) -> Lab:
+    def lab(self, drill: Drill | None = None) -> Lab:
+        """Return the lab, behind the endpoint and under the manager that a drill names."""
+        if drill:
+            in_front = endpoint_of(self._asked.topology, drill.endpoint, drill.endpoint_settings)
+            manager = manager_of(self._asked.topology, self._asked.engine, drill.manager, drill.manager_settings)
+            if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
+                self.renew()
+                self._asked = replace(self._asked, endpoint=in_front, manager=manager)
         if self._lab is None:
             # A moment of load on the host can fail a link's proof. An impossible lab fails in each attempt.
             self._lab = clock.try_again(self._up, LabError, TRIES)
@@ -313,13 +317,7 @@ class Labs:
 
         It is recorded first: an engine that is gone cannot remove the lab either.
         """
-        drill, topology = asked.drill, self._asked.topology
-        in_front = endpoint_of(topology, drill.endpoint, drill.endpoint_settings)
-        manager = manager_of(topology, self._asked.engine, drill.manager, drill.manager_settings)
-        if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
-            self.renew()
-            self._asked = replace(self._asked, endpoint=in_front, manager=manager)
-        evidence = run_drill(self.lab(), asked, ledger, self._tell)
+        evidence = run_drill(self.lab(asked.drill), asked, ledger, self._tell)
         record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()

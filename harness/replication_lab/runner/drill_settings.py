@@ -31,7 +31,6 @@ def _of_node(drill: Drill, node: str) -> dict[str, int | str]:
 
 @contextmanager
 def _variables(nodes: Nodes, drill: Drill) -> Iterator[None]:
-    """Set the drill's variables on their nodes within the block."""
     asked = {name: found for name in nodes.names if (found := _of_node(drill, name))}
     before = {name: nodes.server(name).settings(*found) for name, found in asked.items()}
     for name, found in asked.items():
@@ -47,7 +46,6 @@ def _variables(nodes: Nodes, drill: Drill) -> Iterator[None]:
 
 @contextmanager
 def _waiting(nodes: Nodes, asked: Waiting) -> Iterator[None]:
-    """Set how the source waits for acknowledgements within the block."""
     source = SemiSync(nodes.writer())
     had = source.status()
     _set_waiting(source, asked)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab import replication
-from replication_lab.lab import managers, memory, option_check
+from replication_lab.lab import managers, memory
 from replication_lab.lab import up as labs
 from replication_lab.model.core.event import KEPT, NOISY, End
 from replication_lab.model.core.noise import STOP
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import exit_code
 from replication_lab.model.drill.evidence import Evidence, Looked
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import Workload
 from replication_lab.model.experiment.relations import Place
 from replication_lab.model.experiment.run_request import RunRequest
@@ -30,13 +30,12 @@ from replication_lab.model.record import record
 from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication import fitting_servers
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import EngineSession
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses, observing
 from replication_lab.world import catalogue, clock, revisions, signals
-from replication_lab.world.docker import beside_nodes, images, machine, project, servers
+from replication_lab.world.docker import beside_nodes, images, machine, option_check, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
@@ -80,7 +79,7 @@ class World:
         """
         wanted = [(catalogue.topology(spec.topology), spec) for part in together for spec in part]
         for topology, spec in wanted:
-            fitting_servers.check(topology, spec.engine, command)
+            replication.refuse_unfit_servers(topology, spec.engine, command)
         docker_engine.ensure()
         labs.tidy(tell)
         for topology, spec in wanted:
@@ -338,7 +337,6 @@ class Run:
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
     def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
-        """Return the (engine, case) that each claim compares."""
         relations = [claim.relation for claim in self.experiment.claims]
         return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 

@@ -18,9 +18,8 @@ from replication_lab.model.core.event import Doubt
 from replication_lab.model.core.noise import ACCEPT, STOP, Noise
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.evidence import Looked
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
@@ -30,7 +29,6 @@ from replication_lab.runner.described import came_up
 from replication_lab.world import at_once, clock, signals
 from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.worker import timer
 
 if TYPE_CHECKING:  # a run opens its sessions
     from replication_lab.runner.rounds import Run, World
@@ -136,7 +134,7 @@ class EngineSession:
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable, spec.about))
             if lab.clients_are_beside:
                 # Now: during a measurement a container that starts would be what others do to the lab.
-                lab.clients_place.call(timer)
+                lab.clients_place.call(clock.timer)
         self.calibration.prepare(
             (self.lab_of(case), link, toxic) for case in self.cases for link, toxic in case.toxics.items()
         )

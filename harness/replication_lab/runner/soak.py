@@ -40,7 +40,7 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def data() -> SoakData:
     """Return what rounds are drawn from."""
-    return msgspec.yaml.decode(catalogue.soak_file().read_bytes(), type=SoakData)
+    return msgspec.yaml.decode(catalogue.SOAK.read_bytes(), type=SoakData)
 
 
 def draw(topology: Topology, seed: int, minutes: float) -> Schedule:

@@ -10,7 +10,7 @@ from testcontainers.compose import DockerCompose
 
 from replication_lab import runs
 from replication_lab.attach import attach, drills
-from replication_lab.attach.asked_link import parse_link
+from replication_lab.attach.checks import parse_link
 from replication_lab.attach.compose_project import split_files
 from replication_lab.attach.plan import AskedAttachment, plan, warnings
 from replication_lab.faults.condition import toxic_of
@@ -46,7 +46,7 @@ class AttachedProject:
         """
         chosen = drills.chosen(self.lab, name, seconds)
         asked = drills.probe_of(self.lab, probe) if probe else None
-        return runs.drill_attached(self.lab, drills.probed(chosen) if asked else chosen, seed, _tell, asked)
+        return runs.drill_attached(self.lab, drills.probed(chosen) if asked else chosen, seed, print, asked)
 
 
 @contextmanager
@@ -60,12 +60,12 @@ def lab_from(
     used; LabError if it cannot be attached, or is not as before.
     """
     found = plan(_asked(compose, links, accounts or {}))
-    lab, _ = attach.attach(found, rtt, _tell)
+    lab, _ = attach.attach(found, rtt, print)
     try:
         yield AttachedProject(lab, warnings(found))
         _refuse_unproved(lab, rtt)
     finally:
-        done = attach.detach(lab.name, _tell)
+        done = attach.detach(lab.name, print)
     if done.broken:
         raise done.broken
     if done.differences:
@@ -112,7 +112,3 @@ def _refuse_unproved(lab: AttachedLab, rtt: str) -> None:
                 "connections across the link",
                 f"./lab status --lab {lab.name}",
             )
-
-
-def _tell(line: str) -> None:
-    print(line)

@@ -6,26 +6,29 @@ Toxiproxy. Each toxic and each cut is on both.
 """
 
 import secrets
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from testcontainers.compose import ComposeContainer, DockerCompose
 from testcontainers.core.container import DockerContainer
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import ECHO, NO_REPLICATION, SQL, Link, Topology, TopologyNode
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.testcontainers.target import BRIDGE, Target
 from replication_lab.world import catalogue, clock, owners
 from replication_lab.world.docker import engine, images, labels
 from replication_lab.world.docker.attached import AttachedNode
-from replication_lab.world.docker.attached_servers import server_at
+from replication_lab.world.docker.attached_servers import said_in, server_at
+from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
-from replication_lab.world.mysql.accounts import Account
+from replication_lab.world.mysql.accounts import Account, from_environment, version_for
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import accepted_clients
 
 PROXY, ECHO_SERVICE, CLIENT, SERVER = "toxiproxy", "echo", "test", "server"
@@ -33,20 +36,63 @@ LINK = f"{CLIENT}-{SERVER}"
 # Ports in the Toxiproxy's container. The link has the server's own port there, unless one of these is the same.
 API, MEASURED, ECHO_PORT, OTHER = 8474, 21001, 21007, 21000
 START_SECONDS = 30
-# Serves each connection by images/vm/guest/far-end, which answers on standard input and output.
-LISTEN = """
-use IO::Socket::INET; use Socket qw(IPPROTO_TCP TCP_NODELAY);
-my ($port, $answers) = @ARGV;
-my $door = IO::Socket::INET->new(LocalPort => $port, Listen => 64, ReuseAddr => 1) or die "port $port: $!\\n";
-$SIG{CHLD} = "IGNORE"; $SIG{TERM} = sub { exit };
-for (;;) {
-    my $client = $door->accept or next;
-    next if fork;
-    setsockopt($client, IPPROTO_TCP, TCP_NODELAY, 1);
-    open STDIN, "<&", $client; open STDOUT, ">&", $client;
-    exec "bash", "-c", $answers;
-}
-"""
+LISTEN = (Path(__file__).parent / "listen.pl").read_text()
+Given = DockerContainer | ComposeContainer | DockerCompose
+BRIDGE = "bridge"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A port of a container, by the address at which others in its network reach it.
+
+    `networks` are those that a proxy has to join, and `accounts` what the container's environment names for a server of
+    MySQL's family.
+    """
+
+    name: str
+    networks: Sequence[str]
+    host: str
+    port: int
+    accounts: Sequence[Account]
+
+    def account_at(self, address: tuple[str, int]) -> Account | None:
+        """Return an account that the server at an address accepts; None if it is no server of MySQL's family."""
+        for account in self.accounts:
+            try:
+                if version_for(address, account) is not None:
+                    return account
+            except LabError:
+                return None
+        return None
+
+
+def target_of(given: Given, port: int, service: str = "") -> Target:
+    """Return the target; LabError if the container does not run, or has no network of its own."""
+    container = _container(given, service)
+    name, networks = str(container.name), container.attrs["NetworkSettings"]["Networks"]
+    mode = str(container.attrs["HostConfig"].get("NetworkMode", ""))
+    if container.status != "running" or not networks or mode in ("host", "none"):
+        why = f"is in the network {mode}" if container.status == "running" else f"is {container.status}"
+        raise LabError(
+            f"{name} {why}, and a link leads only to a running container in a network of Docker's",
+            "a started container, in the default network or in one of testcontainers.core.network.Network",
+            f"docker inspect {name}",
+        )
+    network, found = next(iter(networks.items()))
+    # Only the default network gives containers no names.
+    host = found["IPAddress"] if network == BRIDGE else name
+    is_internal = engine.client().networks.get(found["NetworkID"]).attrs.get("Internal", False)
+    accounts = tuple(from_environment(environment_of(container), lambda path: said_in(container, "cat", path)))
+    return Target(name, [*([BRIDGE] if is_internal else []), network], host, port, accounts)
+
+
+def _container(given: Given, service: str) -> Container:
+    """Return the container as the engine has it now."""
+    if isinstance(given, DockerContainer):
+        found = given.get_wrapped_container().id
+    else:
+        found = (given.get_container(service or None) if isinstance(given, DockerCompose) else given).ID
+    return engine.client().containers.get(str(found))
 
 
 @dataclass(frozen=True)
@@ -66,7 +112,7 @@ class ContainerLab(Lab):
 
     def link(self, name: str) -> RunningLink:
         link = self.topology.link(name)
-        return RunningLink(LinkEnds(link, self.service(PROXY), self.node, touches_nodes=False))
+        return RunningLink(link, self.service(PROXY), self.node, touches_nodes=False)
 
     def node(self, name: str) -> Node:
         return AttachedNode(self.all_containers, name, self._connect, lambda: self.service(PROXY).bound(MEASURED))
@@ -159,7 +205,6 @@ def _run(lab: ContainerLab, service: str, image: str, ports: dict[str, Any], **o
 
 
 def _answers(lab: ContainerLab) -> bool:
-    """Return whether the API of the link's Toxiproxy answers."""
     try:
         return lab.toxiproxy.proxies() == {}
     except LabError:
@@ -167,7 +212,6 @@ def _answers(lab: ContainerLab) -> bool:
 
 
 def _measures(lab: ContainerLab) -> bool:
-    """Return whether a round trip across the link can be measured."""
     try:
         with closing(RoundTrip(lab.only_link)):
             return True

@@ -10,9 +10,8 @@ from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.toxic import PACKET_KINDS, PACKET_LOSS, Toxic
 from replication_lab.testcontainers import lab as labs
-from replication_lab.testcontainers.lab import LINK, ContainerLab
-from replication_lab.testcontainers.target import Given, target_of
-from replication_lab.witnesses.links import LinkWitness
+from replication_lab.testcontainers.lab import LINK, ContainerLab, Given, target_of
+from replication_lab.witnesses.acts import LinkWitness
 from replication_lab.world import clock, signals
 from replication_lab.world.docker import engine
 from replication_lab.world.docker.service import stays_open
@@ -113,7 +112,12 @@ def proved_link(container: Given, port: int, condition: str = "none", *, service
             link, began = ProvedLink(lab, _proved(proofs_of, fault)), clock.timer()
             yield link
             link.proofs += _proved(proofs_of, fault)
-            _refuse_changed(witness, began)
+            if seen := witness.observation(began).contrary:
+                raise Unproved(
+                    f"another program changed the link {seen[0].at:g} s after the beginning: {seen[0].what}",
+                    witness.obligation,
+                    "run the test while no other program changes its link",
+                )
         if not link.crossed and not link.was_cut:
             raise Unproved(
                 f"no connection crossed the link to {target.name}: what this block did went another way",
@@ -153,12 +157,3 @@ def _proved(proofs: Callable[[Fault], list[Proof]], fault: Fault) -> list[Proof]
         if not proof.ok:
             raise Unproved(f"{proof.what}: {proof.found}", proof.expected, "./lab doctor")
     return found
-
-
-def _refuse_changed(witness: LinkWitness, began: float) -> None:
-    if seen := witness.observation(began).contrary:
-        raise Unproved(
-            f"another program changed the link {seen[0].at:g} s after the beginning: {seen[0].what}",
-            witness.obligation,
-            "run the test while no other program changes its link",
-        )

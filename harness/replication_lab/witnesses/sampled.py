@@ -2,19 +2,28 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
 from replication_lab.world import clock, requests_made
+from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
+from replication_lab.world.requests_made import OwnRequest, made
 
 EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
 # What is asked at a node: a server, or a command that runs there.
 Asked = TypeVar("Asked")
 # Returns what is not as it should be now, in words; LabError of a node that does not answer.
 Reading = Callable[[Asked], Sequence[str]]
+TELLS = (Path(__file__).parent / "tells.sh").read_text()
+# By how much a program may tell a change later than it was made: a machine's only CPU may be busy.
+LATE_SECONDS = 1.0
+# How long a container that the lab has started makes its rules, and a machine brings its disk up.
+STARTS, START_SECONDS = ("start", "restart"), 60
 
 
 class Following(str):
@@ -81,7 +90,9 @@ class Sampled(Generic[Asked]):
         # A thread that ended by an error leaves a gap until now.
         now = clock.timer()
         gaps = [now - last for last in self._last.values() if last is not None]
-        disturbed = _disturbed_since(zero)
+        disturbed = min(
+            (one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf")
+        )
         contrary = [
             (at, what) for at, what in self._contrary if not isinstance(what, Following) or zero <= at < disturbed
         ]
@@ -93,6 +104,49 @@ class Sampled(Generic[Asked]):
             thread.join(ANSWER_SECONDS)
 
 
-def _disturbed_since(zero: float) -> float:
-    """Return when this process first changed a link, a node or a disk after `zero`; infinite if it did not."""
-    return min((one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf"))
+def told_by(
+    obligation: str, lab: Lab, readings: Mapping[str, "Changes"], command: Callable[[str], list[str]]
+) -> Sampled[Conversation]:
+    """Return the witness of these services; `command` returns what tells the changes of each of them.
+
+    One that runs and does not answer leaves a gap: it may change meanwhile. One that the lab stops, freezes or starts
+    need not answer.
+    """
+
+    def reach(of: Lab, service: str) -> Conversation:
+        found = of.service(service)
+        return Conversation(found.name, "exec", "-i", str(found.container.id), *command(service), site=found.site)
+
+    def runs(of: Lab, service: str) -> bool:
+        since = clock.timer() - START_SECONDS
+        changed = {one.what for one in made() if one.began > since}
+        found = of.containers.get(service)
+        return found is not None and str(found.id) not in changed and of.service(service).state()[0] == "running"
+
+    return Sampled(obligation, lab, readings, reach, runs)
+
+
+@dataclass
+class Changes:
+    """What is told of one service, unless this process has just asked for a change that may be its cause.
+
+    `changes` returns what lines tell, in words; `explains` whether a request of this process may cause it. A start of
+    its own `container` does so for a while.
+    """
+
+    changes: Callable[[list[str]], list[str]]
+    explains: Callable[[OwnRequest], bool]
+    container: str
+    _last: float = field(default_factory=clock.timer)
+
+    def __call__(self, asked: Conversation) -> list[str]:
+        since, lines = self._last, asked.ask().splitlines()
+        self._last = clock.timer()
+        found = self.changes(lines)
+        return found if found and not self._is_own(since, self._last) else []
+
+    def _is_own(self, since: float, now: float) -> bool:
+        starts = [one for one in made() if one.kind in STARTS and one.what == self.container]
+        return any(one.began > now - START_SECONDS for one in starts) or any(
+            one.overlaps(since - LATE_SECONDS, now) for one in made() if self.explains(one)
+        )

@@ -8,15 +8,9 @@ from typing import Protocol
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
-from replication_lab.witnesses.containers import ContainerWitness
-from replication_lab.witnesses.disks import DiskWitness
-from replication_lab.witnesses.held_states import HELD, held_states
-from replication_lab.witnesses.links import LinkWitness
-from replication_lab.witnesses.members import STAYED, members
-from replication_lab.witnesses.packet_rules import KEPT_RULES, packet_rules
-from replication_lab.witnesses.paths import CROSSES, paths
-from replication_lab.witnesses.replicated_disk import UNCHANGED, replicated_disks
-from replication_lab.witnesses.variables import KEPT, variables
+from replication_lab.witnesses.acts import ContainerWitness, DiskWitness, LinkWitness
+from replication_lab.witnesses.servers import CROSSES, HELD, KEPT, STAYED, held_states, members, paths, variables
+from replication_lab.witnesses.told_changes import KEPT_RULES, UNCHANGED, packet_rules, replicated_disks
 from replication_lab.world.docker.lab import Lab
 
 # Who observes every load and every drill, by what is proved.

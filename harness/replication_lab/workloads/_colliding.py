@@ -1,4 +1,4 @@
-"""Clients whose transactions collide, and their transactions, as they are where clients run."""
+"""Clients as they are where clients run: their transactions collide, or one looks for the rows of another one."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from replication_lab.model.isolation.transactions import Op
+from replication_lab.model.isolation.transactions import Key, Op
 from replication_lab.world import at_once, clock
-from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.client import Conflict, transaction
 from replication_lab.world.mysql.server import Connection, Cursor, Server
 
 # What one client does in one transaction, given a cursor and a random generator of its own.
@@ -147,3 +147,92 @@ def _client(
     client.ended = clock.timer()
     client.did = getattr(transact, "did", [])
     return client
+
+
+MOST_OPS, READS = 4, 0.5
+
+
+@dataclass
+class HistoryRecorder:
+    """Does the transactions of one client on the rows of a table, and keeps what each read and wrote.
+
+    Rows with an odd id hold a list. `version` is the last one that this client made, and no other client makes it.
+    """
+
+    table: str
+    rows: int
+    version: int
+    reads_only: bool = False
+    did: list[tuple[float, list[Op]]] = field(default_factory=list)
+
+    def __call__(self, cursor: Cursor, dice: Random) -> None:
+        did = list[Op]()
+        self.did.append((clock.timer(), did))
+        for _ in range(1 if self.reads_only else dice.randint(1, MOST_OPS)):
+            key = dice.randrange(self.rows)
+            reads = self.reads_only or dice.random() < READS
+            # A value's new version is known to follow the one that was read before.
+            if reads or not is_list(key):
+                did.append(self._read(cursor, key))
+            if not reads:
+                self._write(cursor, key, did)
+
+    def _read(self, cursor: Cursor, key: Key) -> Op:
+        cursor.execute(f"SELECT n, list FROM {self.table} WHERE id = {key}")
+        [value, text] = cursor.fetchone() or (None, "")
+        if not is_list(key):
+            return Op("read", key, value)
+        found = elements(text)
+        return Op("read", key, found[-1] if found else None, found)
+
+    def _write(self, cursor: Cursor, key: Key, did: list[Op]) -> None:
+        # Recorded before it is sent: it may be seen though its transaction is rolled back.
+        self.version += 1
+        did.append(Op("append" if is_list(key) else "write", key, self.version))
+        new = f"list = CONCAT(list, ',', {self.version})" if is_list(key) else f"n = {self.version}"
+        cursor.execute(f"UPDATE {self.table} SET {new} WHERE id = {key}")
+
+
+def recorder(table: str, rows: int, client: int, *, reads_only: bool) -> HistoryRecorder:
+    """Return that of a client, whose versions begin with its number."""
+    return HistoryRecorder(table, rows, client * 1_000_000, reads_only)
+
+
+def is_list(key: Key) -> bool:
+    return key % 2 == 1
+
+
+def elements(text: str) -> tuple[int, ...]:
+    """Return the elements of a list as it is in a row."""
+    return tuple(map(int, filter(None, text.split(","))))
+
+
+class FirstReads:
+    """A writer of rows, and who looks for them, on a server."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    def ahead_ms(self, rows: int) -> list[float]:
+        """Return how long before its writer's answer the other session read each row, in ms (negative: after)."""
+        with self._server.session() as writer, self._server.session() as reader:
+            return [self._ahead(writer, reader) for _ in range(rows)]
+
+    def _ahead(self, writer: Connection, reader: Connection) -> float:
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT COALESCE(MAX(id), 0) FROM foo")
+            [last] = cursor.fetchone() or []
+        seen: list[float] = []
+        looker = threading.Thread(target=self._look, args=(reader, last, seen), daemon=True)
+        looker.start()
+        with writer.cursor() as cursor:
+            cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
+        answered = clock.timer()
+        looker.join()
+        return (answered - seen[0]) * 1000
+
+    def _look(self, reader: Connection, last: int, seen: list[float]) -> None:
+        with reader.cursor() as cursor:
+            while not cursor.execute(f"SELECT id FROM foo WHERE id > {int(last)} LIMIT 1"):
+                pass
+        seen.append(clock.timer())

@@ -8,7 +8,7 @@ from statistics import median
 
 from replication_lab import replication
 from replication_lab.faults.condition import LinkCondition
-from replication_lab.faults.injected import injected
+from replication_lab.faults.fault import injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.workloads.inserts import TABLE
@@ -104,7 +104,6 @@ def _said(is_so: bool) -> str:
 
 
 def _waiting(source: Server) -> bool:
-    """Return whether a session waits for an acknowledgement."""
     name = f"{source.dialect.semisync_source}_wait_sessions"
     return any(int(row["Value"]) for row in source.rows(f"SHOW GLOBAL STATUS LIKE '{name}'"))
 

@@ -3,23 +3,12 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from replication_lab.faults.disk_limits import changed
+from replication_lab.faults.disks import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
 from replication_lab.probes.redo_log import Cycle, read_redo
-from replication_lab.workloads.catch_up_phases import (
-    GROUP,
-    RacePhase,
-    figures,
-    flushed,
-    paced,
-    raced_arrays,
-    saturated,
-    still_behind,
-    went_on,
-)
-from replication_lab.workloads.race import BURST, ON_ONE_DISKS_WRITES, READ_EVERY, REPLICAS, judged, near, rate_between
+from replication_lab.workloads import race
 from replication_lab.workloads.row_updates import Pace, RowChanges
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array as arrays
@@ -71,19 +60,19 @@ class Race:
 
     def run(self, lab: Lab, seed: int) -> Raced:
         found = Raced()
-        lag = Lag(lab.node("source").server(), {node: lab.node(node).server() for node in REPLICAS})
+        lag = Lag(lab.node("source").server(), {node: lab.node(node).server() for node in race.REPLICAS})
         self._fall_behind(lab, lag, seed, found)
         self._settle(lag)
-        with RacePhase(lab, lag) as whole:
+        with race.RacePhase(lab, lag) as whole:
             rate = self._catch_up(lab, lag, found)
             if self.paced:
                 self._keep_up(lab, lag, rate, seed, found)
         # Replicas limited by one disk's writes are at their limit all the time, so the whole race measures their rate.
         rows = whole.rows_per_second()
-        found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in ON_ONE_DISKS_WRITES}
+        found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in race.ON_ONE_DISKS_WRITES}
         if self.paced:
-            for name in ON_ONE_DISKS_WRITES:
-                found.proofs += [saturated(name, whole, "throughout"), went_on(name, whole, "throughout")]
+            for name in race.ON_ONE_DISKS_WRITES:
+                found.proofs += [race.saturated(name, whole, "throughout"), race.went_on(name, whole, "throughout")]
         found.samples |= lag.samples
         return found
 
@@ -91,11 +80,11 @@ class Race:
         """Make a backlog, and apply as much of it on fast disks as fills a redo log."""
         for server in lag.replicas.values():
             Replica(server).stop_thread(APPLIER)
-        with changed(raced_arrays(lab), Limits()):
+        with changed(race.raced_arrays(lab), Limits()):
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
                 _wait_until_received(server, lag.source)
-            write_back(raced_arrays(lab))
+            write_back(race.raced_arrays(lab))
         with ExitStack() as all_fast:
             fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
             before = {name: BinaryLog(server).transactions() for name, server in lag.replicas.items()}
@@ -122,7 +111,7 @@ class Race:
 
     def _settle(self, lag: Lag) -> None:
         """Wait until each replica has applied rows on slow disks or has no backlog; a full redo log delays it first."""
-        enough = BURST if self.flushing == "relaxed" else GROUP
+        enough = race.BURST if self.flushing == "relaxed" else race.GROUP
         lag.read()
         before = {name: counts[-1] for name, counts in lag.applied.items()}
 
@@ -131,7 +120,7 @@ class Race:
             return all(rows == 0 or lag.applied[name][-1] - before[name] >= enough for name, rows in behind.items())
 
         clock.wait_until(
-            have_all_gone_on, f"each replica to apply {enough} rows with slow disks", LONGEST, every=READ_EVERY
+            have_all_gone_on, f"each replica to apply {enough} rows with slow disks", LONGEST, every=race.READ_EVERY
         )
 
     # -- both behind -----------------------------------------------------------------------------------------------
@@ -140,54 +129,56 @@ class Race:
         """Let all replicas catch up as fast as their disks allow; return a load's rate between RAID1 and RAID0."""
         redo = {name: read_redo(server) for name, server in lag.replicas.items()}
         rate = 0.0
-        with RacePhase(lab, lag) as both_behind:
+        with race.RacePhase(lab, lag) as both_behind:
             self._watch(lag, self.window)
             if self.paced:
                 rate = self._until_nearly_level(lag, both_behind)
         for name, server in lag.replicas.items():
-            found.proofs += [still_behind(name, lag.rows[name][-1]), went_on(name, both_behind, "catching up")]
+            found.proofs += [
+                race.still_behind(name, lag.rows[name][-1]),
+                race.went_on(name, both_behind, "catching up"),
+            ]
             if self.flushing == "relaxed":
                 cycle = Cycle(name, redo[name], read_redo(server))
-                found.proofs += [cycle.proof, saturated(name, both_behind, "catching up")]
+                found.proofs += [cycle.proof, race.saturated(name, both_behind, "catching up")]
             else:
                 # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
-                found.proofs.append(flushed(name, both_behind))
-        found.figures |= figures(both_behind)
+                found.proofs.append(race.flushed(name, both_behind))
+        found.figures |= race.figures(both_behind)
         return rate
 
-    def _until_nearly_level(self, lag: Lag, behind: RacePhase) -> float:
+    def _until_nearly_level(self, lag: Lag, behind: race.RacePhase) -> float:
         """Wait until RAID0's backlog is small enough to be worked off during the load; return the load's rate."""
 
         def is_near() -> bool:
             # Recomputed at each reading: over a longer measurement an applier's bursts matter less.
             applied = behind.known_rows_per_second()
-            rate = rate_between(applied)
+            rate = race.rate_between(applied)
             few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
-            return lag.read()["raid0"] <= max(few, BURST)
+            return lag.read()["raid0"] <= max(few, race.BURST)
 
-        clock.wait_until(is_near, "raid0 to be nearly in sync", LONGEST, every=READ_EVERY)
-        return rate_between(behind.known_rows_per_second())
+        clock.wait_until(is_near, "raid0 to be nearly in sync", LONGEST, every=race.READ_EVERY)
+        return race.rate_between(behind.known_rows_per_second())
 
     def _watch(self, lag: Lag, seconds: float) -> None:
         until = clock.timer() + seconds
         while clock.timer() < until:
             lag.read()
-            clock.pause(READ_EVERY)
+            clock.pause(race.READ_EVERY)
         lag.read()
 
     # -- a steady load ---------------------------------------------------------------------------------------------
 
     def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
-        """Run a steady load of that rate on the source."""
         with self.changes.pacing(lag.source, seed, rate) as client:
             began = lag.since
             caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
             if caught_up is not None:
-                with RacePhase(lab, lag) as after:
+                with race.RacePhase(lab, lag) as after:
                     self._until(clock.timer() + max(self.rest, self.paced - caught_up), lag, client)
-                found.figures |= figures(after, "_after")
+                found.figures |= race.figures(after, "_after")
             found.commits += client.rows
-            found.proofs.append(paced(client))
+            found.proofs.append(race.paced(client))
             found.figures |= self._slopes(lag, client, began, caught_up)
         found.samples["load_from_s"] = [began]
 
@@ -195,14 +186,14 @@ class Race:
         """Return the seconds under load until RAID0 had caught up; None if it had not at the end."""
         began = lag.since
         while clock.timer() < ends:
-            client.continue_for(READ_EVERY)
-            if lag.read()["raid0"] <= near(client.rate):
+            client.continue_for(race.READ_EVERY)
+            if lag.read()["raid0"] <= race.near(client.rate):
                 return lag.since - began
         return None
 
     def _until(self, ends: float, lag: Lag, client: Pace) -> None:
         while clock.timer() < ends:
-            client.continue_for(READ_EVERY)
+            client.continue_for(race.READ_EVERY)
             lag.read()
 
     def _slopes(self, lag: Lag, client: Pace, began: float, caught_up: float | None) -> dict[str, float | None]:
@@ -218,7 +209,7 @@ class Race:
                 for end, which in (("", "estimate"), ("_low", "low"), ("_high", "high"))
             },
             **({} if caught_up is None else {"raid0_catch_up_s": round(caught_up, 1)}),
-            **judged(lag, client.rate, began, caught_up),
+            **race.judged(lag, client.rate, began, caught_up),
         }
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from replication_lab.faults.disk_limits import DiskLimits
-from replication_lab.faults.injected import Injected, injected
+from replication_lab.faults.disks import DiskLimits
+from replication_lab.faults.fault import Injected, injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.catch_up import FLUSHING, write_back
-from replication_lab.workloads.catch_up_phases import raced_arrays
-from replication_lab.workloads.race import REPLICAS
+from replication_lab.workloads.race import REPLICAS, raced_arrays
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab
@@ -165,3 +165,14 @@ def predict(_case: Case, figures: Mapping[str, float]) -> dict[str, float]:
 
 
 _TIMES = {"single": 1, "raid1": 1, "raid0": 2}
+
+
+# What the experiments that race replicas have in common.
+RACE: dict[str, Any] = {
+    "topology": "raid",
+    "compared": tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
+    "engines": ("mariadb", "mysql-8.0"),
+    "prepare": prepare,
+    "arrange": behind,
+    "predict": predict,
+}

@@ -12,9 +12,8 @@ from replication_lab import replication
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
 from replication_lab.model.isolation.transactions import Key, SeenTransaction
-from replication_lab.workloads._colliding import CollidingClient
-from replication_lab.workloads._contention import Collided, collide
-from replication_lab.workloads._recorder import elements, is_list, recorder
+from replication_lab.workloads._colliding import CollidingClient, elements, is_list, recorder
+from replication_lab.workloads.counters import Collided, collide
 from replication_lab.world.docker.lab import Lab
 
 TABLE = "lab.histories"

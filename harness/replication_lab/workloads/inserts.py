@@ -1,7 +1,7 @@
 """Sequential autocommit inserts: the published test, by one client or by many at once."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.question.moments import Moments
-from replication_lab.model.record.latencies import p999
-from replication_lab.workloads import _sysbench
+from replication_lab.model.experiment.measuring import LoadOutcome
+from replication_lab.model.question.load import Moments
+from replication_lab.model.record.measurement import p999
+from replication_lab.workloads import sysbench
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = Path(__file__).with_suffix(".lua")
@@ -114,10 +116,20 @@ class Inserts:
     def _command(self, lab: Lab, seed: int) -> list[str]:
         nodes = self.nodes or (lab.written_host,)
         return [
-            *_sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
+            *sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
             f"--events={self.rows}",
             f"--time={self.seconds}",
             f"--rand-seed={seed}",
             f"--think={round(self.think_ms * 1000)}",
             "run",
         ]
+
+
+def timed(act: Callable[[], object], times: int) -> LoadOutcome:
+    """Do this so many times; return the throughput and the latencies. Each act is one transaction that writes."""
+    latencies, began = [], clock.timer()
+    for _ in range(times):
+        at = clock.timer()
+        act()
+        latencies.append((clock.timer() - at) * 1000)
+    return Inserted(times, times / max(clock.timer() - began, 1e-6), latencies)

@@ -1,12 +1,14 @@
 """The ledger: concurrent clients insert unique ids, and record each answer before the next statement."""
 
 import re
+import string
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
+from random import Random
 from typing import Protocol
 
 from replication_lab.model.drill.history import (
@@ -20,13 +22,42 @@ from replication_lab.model.drill.history import (
     ranges,
 )
 from replication_lab.model.lab.mysql_errors import conflict
-from replication_lab.model.question.row_changes import Change, directions
-from replication_lab.model.question.sql_load import Transaction
-from replication_lab.workloads.drawn import Drawn, drawn
+from replication_lab.model.question.sql_load import Change, Letters, Numbers, Transaction, directions
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import TransactionAnswer
 from replication_lab.world.mysql.server import Server, plain
 from replication_lab.world.place import HERE, ClientPlace
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One transaction as it is sent, and the table whose number of rows each statement changes."""
+
+    statements: list[str]
+    writes: bool
+    changes: Sequence[Change | None] = ()
+
+
+def drawn(transactions: Sequence[Transaction], seed: int, client: int) -> Iterator[Drawn]:
+    """Yield transactions endlessly: all in a random order, then again in another one, like the load's clients."""
+    dice = Random(f"{seed}:{client}")
+    while True:
+        for transaction in dice.sample(transactions, len(transactions)):
+            values = {name: _value(wanted, dice) for name, wanted in transaction.parameters.items()}
+            statements = [_statement(pieces, values) for pieces in transaction.statements]
+            yield Drawn(statements, transaction.writes, transaction.changes)
+
+
+def _value(wanted: Numbers | Letters, dice: Random) -> str:
+    if isinstance(wanted, Numbers):
+        return str(dice.randint(wanted.low, wanted.high))
+    return "".join(dice.choices(string.ascii_lowercase, k=wanted.number))
+
+
+def _statement(pieces: Sequence[str], values: dict[str, str]) -> str:
+    """Return the statement made of `pieces`, which alternate between text and the name of a parameter."""
+    return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
 
 TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 # No unique key on `id`: a duplicate row must be visible, not refused.
@@ -214,7 +245,6 @@ def _changed_rows(changes: Sequence[Change | None], answer: TransactionAnswer) -
 
 
 def _each(clients: dict[str, int]) -> list[str]:
-    """Return the node of each client."""
     return [node for node, many in clients.items() for _ in range(many)]
 
 
@@ -242,8 +272,6 @@ class _Client:
 
 
 class _Watcher(_Client):
-    """A client that only reads."""
-
     def run(self, reader: Transacts) -> None:
         try:
             while not self.stop.is_set():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from replication_lab.model.experiment.measuring import PlainOutcome
-from replication_lab.workloads._first_seen import FirstReads
+from replication_lab.workloads._colliding import FirstReads
 from replication_lab.world.docker.lab import Lab
 
 # Thread switches and the reader's own query take a few ms on a busy machine; a WAN's round trip is far longer.

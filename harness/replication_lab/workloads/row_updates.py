@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.workloads import _sysbench
+from replication_lab.workloads import sysbench
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import USER, Lab
 from replication_lab.world.mysql.server import Server
@@ -66,7 +66,7 @@ class RowChanges:
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
         printed = lab.service("load").run(
-            *_sysbench.command(f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), CLIENTS),
+            *sysbench.command(f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), CLIENTS),
             f"--events={rows}",
             "--time=0",
             f"--rand-seed={seed}",

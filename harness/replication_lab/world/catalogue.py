@@ -27,17 +27,16 @@ STORAGE = COMPOSE / "storage"
 ENDPOINTS = COMPOSE / "endpoints"
 MANAGERS = COMPOSE / "managers"
 TOXICS = ROOT / "toxics"
+# Data of drills that are no drill themselves.
+FORBIDDEN, PROMISES, SOAK = (PACKAGE / "drills" / f"{name}.yaml" for name in ("forbidden", "promises", "soak"))
 IMAGES = ROOT / "images"
 # The include that chooses the engine of a topology: engines/${ENGINE:-mariadb}.yaml.
 DEFAULT_ENGINE = re.compile(r"engines/\$\{ENGINE:-([^}]+)\}\.yaml")
 
 
 def topologies() -> list[str]:
-    return sorted({*_shipped_topologies(), *own.files("topologies", ".yaml")})
-
-
-def _shipped_topologies() -> list[str]:
-    return [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
+    shipped = [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
+    return sorted({*shipped, *own.files("topologies", ".yaml")})
 
 
 def _refuse_unknown(name: str) -> None:
@@ -189,18 +188,6 @@ def drill_file(topology: str, name: str) -> Path:
 def workloads() -> dict[str, Path]:
     """Return the user's own workloads, by name: scripts for sysbench, and transactions in SQL."""
     return own.files("workloads", ".lua", ".sql")
-
-
-def forbidden_file() -> Path:
-    return PACKAGE / "drills" / "forbidden.yaml"
-
-
-def promises_file() -> Path:
-    return PACKAGE / "drills" / "promises.yaml"
-
-
-def soak_file() -> Path:
-    return PACKAGE / "drills" / "soak.yaml"
 
 
 @cache

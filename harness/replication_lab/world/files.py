@@ -9,10 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+import msgspec
 
 from replication_lab.model.core.errors import LabError
 
+Kept = TypeVar("Kept")
 MIB = 1 << 20
 # Bytes of a file's name, on nearly every file system.
 LONGEST = 255
@@ -75,6 +78,13 @@ def read_own(path: Path) -> bytes | None:
         found = os.fstat(file.fileno())
         if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
             return file.read()
+    return None
+
+
+def read_own_as(path: Path, kind: type[Kept]) -> Kept | None:
+    """Return what a file of JSON holds that is this user's alone; None for any other file, and for other content."""
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(read_own(path) or b"", type=kind)
     return None
 
 

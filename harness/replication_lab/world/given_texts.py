@@ -4,6 +4,7 @@ import gzip
 import os
 import posixpath
 import re
+import shlex
 import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ NAMED = {
 
 # DATABASE-schema-create.sql, DATABASE.TABLE-schema.sql, DATABASE.TABLE.00000.sql, DATABASE-schema-post.sql and others.
 MYDUMPED = re.compile(r"([^.]+?)(?:-schema-(?:create|post|triggers)|\..+)\.sql(?:\.gz)?$")
+OPTION_FILES, UTF_16 = (".cnf", ".ini"), (b"\xff\xfe", b"\xfe\xff")
 # What mydumper writes besides SQL, which holds no row.
 NO_ROWS = re.compile(r"metadata.*|.*-metadata|.*-checksum")
 KINDS = ("-schema-create", "-schema", "-schema-sequence", "", "-schema-view", "-schema-triggers", "-schema-post")
@@ -123,10 +125,23 @@ def _text(path: Path, most: int) -> GivenFile:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(most)
-        plain = getincrementaldecoder("utf-8-sig")().decode(content, final=len(content) != most)
-        return GivenFile(path.name.removesuffix(".gz"), plain)
+        name = path.name.removesuffix(".gz")
+        # A server reads no comment of its option file, whatever its character set; other lines are told (option_file).
+        errors = "replace" if posixpath.splitext(name)[1] in OPTION_FILES else "strict"
+        if content.startswith(UTF_16):
+            content.decode("ascii")
+        plain = getincrementaldecoder("utf-8-sig")(errors).decode(content, final=len(content) != most)
+        return GivenFile(name, plain)
     except UnicodeDecodeError as error:
-        raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
+        line = content.count(b"\n", 0, error.start) + 1
+        found, charset = f"byte {error.start}, in line {line}, is not UTF-8", "latin1"
+        if content.startswith(UTF_16):
+            found, charset = "it is UTF-16, which Windows' PowerShell writes", "UTF-16"
+        raise LabError(
+            f"{path} is not text: {found}",
+            "a text in UTF-8; of a dump, mysqldump --hex-blob writes bytes as text",
+            f"iconv -f {charset} -t UTF-8 {shlex.quote(str(path))} >NEW",
+        ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
     except OSError as error:

@@ -2,15 +2,49 @@
 
 import os
 import platform
-import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import psutil
 
-from replication_lab.world.machine_files import HERE, MachineFiles
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True)
+class MachineFiles:
+    """The files of this machine, read when they are asked for; or those of another one as `held` has them, by path.
+
+    A folder has the names of its entries as its text, a line for each.
+    """
+
+    held: Mapping[str, str] | None = None
+
+    @property
+    def has_this_process(self) -> bool:
+        """Whether this process runs on that machine, where it has the same number: both were booted at once."""
+        return self.held is None or (Path(BOOT).exists() and self.text(BOOT) == HERE.text(BOOT))
+
+    def text(self, path: Path | str) -> str:
+        """Return a file's text; OSError if there is none."""
+        if self.held is None:
+            return Path(path).read_text(errors="replace")
+        try:
+            return self.held[str(path)]
+        except KeyError as error:
+            raise FileNotFoundError(path) from error
+
+    def names(self, folder: Path | str) -> list[str]:
+        """Return the names of a folder's entries; OSError if there is none."""
+        if self.held is None:
+            return [each.name for each in Path(folder).iterdir()]
+        return self.text(folder).splitlines()
+
+
+HERE = MachineFiles()
 
 
 def own_cpu_seconds() -> float:
@@ -30,11 +64,6 @@ def available_mib(files: MachineFiles = HERE) -> int:
     if files is HERE:
         return psutil.virtual_memory().available >> 20
     return next(int(line.split()[1]) >> 10 for line in files.text(MEMORY).splitlines() if line.startswith("MemAvail"))
-
-
-def free_bytes(folder: str) -> int:
-    """Return the free space of the disk that a folder is on."""
-    return shutil.disk_usage(folder).free
 
 
 # The files of the kernel that are read of a machine.

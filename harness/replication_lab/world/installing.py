@@ -93,17 +93,14 @@ def _refused(change: HostChange, found: str) -> LabError:
 
 def make(change: HostChange) -> None:
     """Make a change that was allowed. Record what it adds first: an interruption leaves nothing unknown."""
-    for line in _new(change):
-        run_as_root(["sh", "-c", APPEND, "sh", str(RECORD), line])
+    # What is on this host already is not the lab's.
+    packages = [f"package {name}" for name in change.packages if not _is_installed(name)]
+    known = _recorded()
+    for line in (*(f"file {path}" for path, _ in change.files), *packages):
+        if line not in known:
+            run_as_root(["sh", "-c", APPEND, "sh", str(RECORD), line])
     for command in change.commands:
         run_as_root(command)
-
-
-def _new(change: HostChange) -> list[str]:
-    """Return the lines of the record that the change adds; what is on this host already is not the lab's."""
-    files = [f"file {path}" for path, _ in change.files]
-    packages = [f"package {name}" for name in change.packages if not _is_installed(name)]
-    return [line for line in [*files, *packages] if line not in _recorded()]
 
 
 def run_as_root(command: Sequence[str]) -> None:

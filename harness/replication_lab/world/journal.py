@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, End, Event, Opening
-from replication_lab.model.record.chain import Chain
+from replication_lab.model.core.event import CRASHED, INTERRUPTED, RECORD, Chain, End, Event, Opening
 from replication_lab.model.record.record import Record, encode, of_another_version
 from replication_lab.world import catalogue, signals
 from replication_lab.world.files import LineByLine, private_folder, reading, writing
@@ -35,7 +34,11 @@ class Journal:
         # Not of a line that was not written, as on a full disk.
         self._chain = chain
         if not self.record.events:
-            _point_latest(self._runs, self.folder)
+            beside = self._runs / f".{LATEST}.{os.getpid()}"
+            with writing(self._runs / LATEST):
+                beside.unlink(missing_ok=True)
+                beside.symlink_to(self.folder.name)
+                beside.replace(self._runs / LATEST)
         self.record = self.record.plus(event)
 
     @contextmanager
@@ -81,14 +84,6 @@ def _new_folder(runs: Path, name: str) -> Path:
     raise LabError(
         f"{runs / name} exists with 99 numbered variants", "a new folder for the run", f"remove old runs from {runs}"
     )
-
-
-def _point_latest(runs: Path, folder: Path) -> None:
-    beside = runs / f".{LATEST}.{os.getpid()}"
-    with writing(runs / LATEST):
-        beside.unlink(missing_ok=True)
-        beside.symlink_to(folder.name)
-        beside.replace(runs / LATEST)
 
 
 def names() -> list[str]:

@@ -1,13 +1,20 @@
-"""The files about labs in runs/labs, NAME.SUFFIX: by a valid name and a known suffix only; found without Docker."""
+"""The files about labs in runs/labs, NAME.SUFFIX: by a valid name and a known suffix only; found without Docker.
+
+NAME.json is what is saved of a lab that came up in full and is meant to stay.
+"""
 
 import os
 import re
 from pathlib import Path
 
+import msgspec
+
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import NAME
+from replication_lab.model.lab.option_file import Option
 from replication_lab.world import places
-from replication_lab.world.files import read_own
+from replication_lab.world.files import read_own, read_own_as, write_whole
 
 FOLDER = places.KEPT / "labs"
 # The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
@@ -61,3 +68,23 @@ def views(name: str = "") -> list[Path]:
     """Return the files of the views of a lab, or of all labs."""
     found = sorted(FOLDER.glob(f"*{VIEWED}"))
     return [path for path in found if not name or _OF_A_VIEW.fullmatch(path.name.removeprefix(name))]
+
+
+class LabState(msgspec.Struct, frozen=True):
+    """A lab as it came up; `options` are what each node was started with, in addition to the lab's own options."""
+
+    topology: str
+    engine: str
+    proofs: list[Proof]
+    toxics: dict[str, str]
+    options: dict[str, list[Option]] = {}
+
+
+def saved_state(lab: str) -> LabState | None:
+    """Return what was saved when the lab of this name came up; None if it never did."""
+    return read_own_as(file_of(lab, STATE), LabState)
+
+
+def save_state(lab: str, state: LabState) -> None:
+    """Save that the lab of this name came up completely: from now on it does not count as a leftover."""
+    write_whole(file_of(lab, STATE), msgspec.json.format(msgspec.json.encode(state)))

@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
 
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 
 PROC = Path("/proc")
 PROXY = "docker-proxy"

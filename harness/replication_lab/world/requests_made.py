@@ -1,4 +1,4 @@
-"""The requests of this process that change containers and links, and when: everything else was done by others."""
+"""What this process changes of containers, links and servers' variables, and when: all else was done by others."""
 
 import os
 import re
@@ -28,6 +28,7 @@ CHANGES = re.compile(
     re.DOTALL,
 )
 QUIET = {"archive", "post", "put"}
+Address = tuple[str, int]
 
 
 @dataclass
@@ -93,3 +94,33 @@ def made() -> list[OwnRequest]:
     """Return the requests of this process, the oldest first."""
     with _lock:
         return list(_made)
+
+
+@dataclass(frozen=True)
+class OwnSetting:
+    """A value that this process has set, at a moment of the clock's timer."""
+
+    value: str
+    at: float
+
+
+# By the address and the variable. A container that is started again has another address, and its start values.
+_settings: dict[tuple[Address, str], OwnSetting] = {}
+
+
+def note_setting(address: Address, name: str, value: str) -> None:
+    """Remember that a variable has a value from now on, by this process."""
+    with _lock:
+        _settings[address, name] = OwnSetting(value, clock.timer())
+
+
+def forget_setting(address: Address, name: str) -> None:
+    """Expect no value of a variable: it is being set."""
+    with _lock:
+        _settings.pop((address, name), None)
+
+
+def settings_made(address: Address) -> dict[str, OwnSetting]:
+    """Return what this process has set on the server with an address."""
+    with _lock:
+        return {name: one for (where, name), one in _settings.items() if where == address}

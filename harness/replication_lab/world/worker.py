@@ -15,7 +15,6 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock
 
 
 class Request(NamedTuple):
@@ -81,11 +80,6 @@ class Worker:
         with self._writing:
             self._answers.write(line)
             self._answers.flush()
-
-
-def timer() -> float:
-    """Return the clock's timer of this process."""
-    return clock.timer()
 
 
 def main() -> None:

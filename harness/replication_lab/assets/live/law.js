@@ -6,7 +6,7 @@ const CLOSE = 0.05;
 const PATIENCE_MS = 10_000;
 
 // A commit waits for one of the links that carry it: which one, of their round trips in order, the shortest first. The
-// same as WAITS of live/rules.py.
+// same as WAITS of live/sampler.py.
 const WAITS = {
   nearest: (trips) => trips[0],
   majority: (trips, nodes) => trips[Math.floor(nodes / 2) - 1],

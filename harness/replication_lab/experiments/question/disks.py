@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
-from replication_lab.faults.disk_limits import DiskLimits
-from replication_lab.faults.injected import Injected, injected
+from replication_lab.faults.disks import DiskLimits
+from replication_lab.faults.fault import Injected, injected
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
@@ -118,4 +118,4 @@ class _OnDisks:
 def _mounted(array: Array) -> Proof:
     mounted = array.is_mounted()
     what = f"{array.node}'s data are on {array.storage.level} of {array.storage.members} {array.storage.disk}"
-    return Proof(what=what, expected="mounted", found="mounted" if mounted else "not mounted", ok=mounted)
+    return Proof.same(what, "mounted" if mounted else "not mounted", "mounted")

@@ -1,41 +1,37 @@
-"""Resolve a user's question into the experiment that answers it: typed cases, their loads, and the effects."""
+"""Resolve a user's question into the experiment that answers it: typed cases, loads, tables, and the effects."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from replication_lab import replication
 from replication_lab.experiments.question.disks import on_disks, storage_of
-from replication_lab.experiments.question.load import Load, WithLag, load_of, make_tables
-from replication_lab.experiments.question.load import prepare as prepare_load
 from replication_lab.experiments.question.topologies import (
     refuse_what_a_topology_cannot,
     replication_of,
     round_trip_of,
 )
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
+from replication_lab.lab import sql_files
 from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.lab.managers import manager_of
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.claim import Claim
-from replication_lab.model.experiment.claim_text import claims_of, is_about_lag
+from replication_lab.model.experiment.case import Case, LabSpec
+from replication_lab.model.experiment.claim import Claim, claims_of, is_about_lag
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
-from replication_lab.model.lab.companion import settings_apart
-from replication_lab.model.lab.endpoint import ENDPOINT, NONE, AskedEndpoint
-from replication_lab.model.lab.manager import MANAGER, AskedManager
+from replication_lab.model.lab.companion import AskedCompanion, settings_apart
+from replication_lab.model.lab.endpoint import ENDPOINT, NONE
+from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.topology import Topology
-from replication_lab.model.question.case_state import CaseState
+from replication_lab.model.question.load import INSERTS, SYSBENCH, per_second
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.model.question.rate import per_second
-from replication_lab.model.question.server_options import server_options
+from replication_lab.model.question.server_options import CaseState, server_options
 from replication_lab.model.question.setting import (
     CLIENTS,
     ENGINE,
@@ -45,10 +41,17 @@ from replication_lab.model.question.setting import (
     Values,
     named,
 )
-from replication_lab.probes.bare_links import bare_links
-from replication_lab.world import catalogue
+from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_text import lines_of
+from replication_lab.probes.round_trip import bare_links
+from replication_lab.replication.source_replica import followed
+from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
+from replication_lab.workloads.own_command import OwnCommand
+from replication_lab.workloads.timed_script import TimedScript, quoted, script_of
+from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
 
 FEWEST_ROUNDS = 3
 # The names of model/question/question.py's effects, in words and as figures.
@@ -104,13 +107,13 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
 
 
-def _endpoint(values: Values, topology: Topology) -> AskedEndpoint | None:
+def _endpoint(values: Values, topology: Topology) -> AskedCompanion | None:
     if (name := values.get(ENDPOINT, "")) == NONE:
         return None
     return endpoint_of(topology, name, settings_apart(values, ENDPOINT)[1])
 
 
-def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedManager | None:
+def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedCompanion | None:
     """Return the manager of a case; where managers vary, each gets the settings that it has."""
     settings, name = settings_apart(values, MANAGER)[1], values.get(MANAGER, "")
     known = [catalogue.manager(each).settings for each in question.vary.get(MANAGER, ())]
@@ -206,6 +209,69 @@ def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
 
 # --- the load ---------------------------------------------------------------------------------------------------------
 
+Load = Inserts | TimedScript | OwnCommand
+# That of the container load, built like every image of the lab.
+OWN_IMAGE = "replication-lab/load"
+ROWS = 10_000
+# The published inserts at a rate.
+PACED_INSERTS = f"""{script_of(transactions(GivenFile(INSERTS, "INSERT INTO foo (text) VALUES ('{text:8}');")))}
+function prepare()
+  sysbench.sql.driver():connect():query({quoted(TABLE)})
+end
+"""
+
+
+def load_of(question: Question) -> Load:
+    """Return the load for one client; a case has its own number of clients."""
+    workload = question.workload
+    if question.load_command is not None:
+        # A case has its own rate; that it has one is enough to try whether the command obeys it.
+        return OwnCommand(question.load_command, question.load_image or OWN_IMAGE, rate=float(question.is_paced))
+    if workload == INSERTS:
+        return TimedScript(PACED_INSERTS) if question.is_paced else Inserts()
+    if isinstance(workload, GivenFile):
+        if not workload.name.endswith(".sql"):
+            given = tuple(f"--{name}={value}" for name, value in question.script_options.items())
+            return TimedScript(workload.text, given, modules=workload.beside)
+        every = transactions(workload)
+        return TimedScript(script_of(every), kinds=len(every))
+    return TimedScript(
+        f'require("{workload}")\nevent_writes = {str(SYSBENCH[workload]).lower()}\n',
+        (
+            "--tables=1",
+            f"--table-size={ROWS}",
+            "--rand-type=uniform",
+            # A cluster's automatic numbers have gaps, and an update of a missing row would change nothing.
+            f"--auto-inc={'on' if workload == 'oltp_insert' else 'off'}",
+        ),
+    )
+
+
+def make_tables(question: Question, lab: Lab, writer: str) -> None:
+    """Make the user's tables and rows alone, for clients that are not those of the load."""
+    _run(lab, writer, question.schema)
+    _run(lab, writer, question.init)
+
+
+def _run(lab: Lab, node: str, file: GivenFile | None) -> None:
+    if file:
+        sql_files.run_lines(lab, node, lines_of(file))
+
+
+@dataclass(frozen=True)
+class WithLag:
+    """A load that ends when each replica has applied everything; the additional time is its lag."""
+
+    load: Load
+
+    def run(self, lab: Lab, seed: int) -> Inserted:
+        """Run the load; LabError also when a replica does not catch up."""
+        found = self.load.run(lab, seed)
+        ended = clock.timer()
+        for replica, server in followed(lab):
+            replica.wait_for(BinaryLog(server).position())
+        return replace(found, lag_s=clock.timer() - ended)
+
 
 def _workload(load: Load, with_lag: bool, case: Case, preset: Preset) -> Load | WithLag:
     rate: dict[str, Any] = {} if case.state.rate is None else {"rate": case.state.rate}
@@ -223,7 +289,12 @@ def _prepare(question: Question, load: Load, lab: Lab) -> None:
         with server_settings(lab, server_options(values, question.cnf)):
             pass
     settle(lab)
-    prepare_load(question, load, lab)
+    source = lab.topology.source.name
+    _run(lab, source, question.schema)
+    load.prepare(lab)
+    _run(lab, source, question.init)
+    if isinstance(load, TimedScript | OwnCommand):
+        load.try_out(lab)
 
 
 def settle(lab: Lab) -> None:

@@ -149,7 +149,6 @@ def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> Non
 
 
 def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None:
-    """Raise LabError for a claim about the lag if a case has no replica that replicates."""
     if not follows_a_source(topology):
         raise LabError(
             f"{topology.name} has {topology.replication} replication, in which no replica has a lag",

@@ -12,7 +12,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Arrange
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.lab import mysql_errors
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.question.server_options import Key, ServerOptions
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica

@@ -166,7 +166,6 @@ def compare(
 
 
 def _refuse_mixed(side: RunSet) -> None:
-    """Raise LabError if the runs of one side cannot be taken together."""
     latest = side.latest
     for run in side.runs:
         for what in ("experiment", "question", "preset", "conditions", "against", "machine"):
@@ -197,7 +196,6 @@ def _pairs(before: Digest, after: Digest) -> list[tuple[str, str]]:
 
 
 def _differences(before: Digest, after: Digest) -> Iterator[str]:
-    """Yield a line for each difference in how the runs were measured."""
     for what in ("preset", "conditions", "against"):
         old, new = getattr(before, what), getattr(after, what)
         if old != new:

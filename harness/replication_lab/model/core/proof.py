@@ -16,6 +16,11 @@ class Proof(msgspec.Struct, frozen=True):
     expected: str = ""
     slow: bool = False
 
+    @classmethod
+    def same(cls, what: str, found: str, expected: str) -> "Proof":
+        """Return the proof that what was found is what was expected, in the same words."""
+        return cls(what, found, found == expected, expected)
+
     @property
     def doubt(self) -> str | None:
         expected = f"expected {self.expected}, found " if self.expected else ""

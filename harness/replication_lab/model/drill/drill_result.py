@@ -1,5 +1,7 @@
 """The result of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -8,13 +10,11 @@ import msgspec
 from replication_lab.model.core.event import Event
 from replication_lab.model.core.verdict import Judgement, Verdict, exit_code
 from replication_lab.model.drill import application, checkers
-from replication_lab.model.drill.checkers import Figures
+from replication_lab.model.drill.checkers import Figures, lost
 from replication_lab.model.drill.drill import Drill, Expectation
-from replication_lab.model.drill.drill_noise import disturbance
-from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
-from replication_lab.model.drill.history import Attempt, RowLook
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked, NoiseWhile
+from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook, numbers
 from replication_lab.model.drill.managed import expected_of, of_manager
-from replication_lab.model.drill.sources import of_sources
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
@@ -118,7 +118,6 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
 
 
 def _is_refused(acted: FaultEvidence, doubts: list[str]) -> FigureJudgement:
-    """Return the verdict about a failover that had to be refused."""
     node = acted.step.promotes
     asked = Expectation(f"a failover to {node} is refused", "refused", equals=1)
     verdict = Verdict.UNKNOWN if doubts else Verdict.HOLDS if acted.refused else Verdict.REFUTED
@@ -210,7 +209,8 @@ def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
 def _judge(
     asked: Expectation, figures: Figures, evidence: Evidence, doubts: list[str], failures: list[str]
 ) -> FigureJudgement:
-    found = figures.get(asked.figure, _none_counted(asked.figure))
+    # An error that never occurred has no figure: it occurred 0 times.
+    found = figures.get(asked.figure, 0 if ".error." in f".{asked.figure}" else None)
     if doubts:
         return _judgement(asked, Verdict.UNKNOWN, found, doubts[0])
     if found is None:
@@ -258,6 +258,105 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
     )
 
 
-def _none_counted(figure: str) -> int | None:
-    """Return 0 for the figure of an error, which is missing if that error never occurred; None for other figures."""
-    return 0 if ".error." in f".{figure}" else None
+def of_sources(evidence: Evidence, history: Sequence[Attempt]) -> Figures:
+    """Return the figures about source and replicas; none for other kinds of replication, and for older records."""
+    if not any(acted.positions for acted in evidence.acted):
+        return {}
+    figures: Figures = {}
+    for acted in evidence.acted:
+        figures |= _of_positions(acted)
+    if any(acted.errant for acted in evidence.acted):
+        figures |= _errant(evidence.acted, history)
+    if evidence.copies:
+        figures["two_sources_s"] = round(two_sources_s(history, evidence.copies), 3)
+    return figures
+
+
+def _of_positions(acted: FaultEvidence) -> Figures:
+    """Return what each replica had received and not applied before the recovery, and which had received the most."""
+    figures: Figures = {}
+    replicas = {node: found for node, found in acted.positions.items() if found.replicates}
+    for node, found in replicas.items():
+        figures[f"applier_error.{node}"] = found.error
+        if found.unapplied is not None:
+            figures[f"received_unapplied.{node}"] = found.unapplied
+    known = {node: found.received for node, found in replicas.items() if found.received is not None}
+    if known:
+        # With semi-sync, the last acknowledgement came from one of these.
+        figures["received_most"] = " ".join(sorted(node for node, many in known.items() if many == max(known.values())))
+    return figures
+
+
+def _errant(acted: Sequence[FaultEvidence], history: Sequence[Attempt]) -> Figures:
+    """Return the rows that only replaced nodes had, by what their clients were told."""
+    rows = {number for each in acted for ranges in each.errant.values() for number in numbers(ranges)}
+    told = Counter(attempt.outcome for attempt in history if attempt.id in rows)
+    acknowledged = told[Outcome.ACKNOWLEDGED]
+    return {"errant": len(rows), "errant.acknowledged": acknowledged, "errant.unacknowledged": len(rows) - acknowledged}
+
+
+def two_sources_s(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
+    """Return the longest time in seconds in which two nodes acknowledged writes of which only the one's were kept.
+
+    It is the time that the acknowledgements of lost rows on one node and of kept rows on another one have in common.
+    """
+    gone = lost(history, copies)
+    spans: dict[tuple[str, bool], tuple[float, float]] = {}
+    for attempt in history:
+        if attempt.acknowledged:
+            key = attempt.node, attempt.id in gone
+            first, last = spans.get(key, (attempt.ended, attempt.ended))
+            spans[key] = min(first, attempt.ended), max(last, attempt.ended)
+    common = [
+        min(one[1], other[1]) - max(one[0], other[0])
+        for (node, is_gone), one in spans.items()
+        for (another, is_other_gone), other in spans.items()
+        if is_gone and not is_other_gone and node != another
+    ]
+    return max([0.0, *common])
+
+
+RATIOS = ("latency_ratio", "throughput_ratio")
+# The unit at the end of a figure's name, and how many of it are a second.
+TIMES = {"_s": 1, "_ms": 1000}
+APPLICATION = "app."
+# What a manager does or leaves undone within some seconds: on a slow machine its checks fail, and its acts come late.
+OF_MANAGERS = ("not_failed_over", "false_failovers", "left_to_do")
+
+
+def noisiest(figure: str, evidence: Evidence) -> NoiseWhile | None:
+    """Return the part of the load that a figure is about in which others used most of the CPUs; None if none did."""
+    until = evidence.mended if figure.startswith(RATIOS) else math.inf
+    noisy = [each for each in evidence.noise if not each.noise.quiet and each.end <= until]
+    return max(noisy, key=lambda each: each.noise.foreign_cpu or 0.0, default=None)
+
+
+def possible(figure: str, found: float, evidence: Evidence) -> tuple[float, float]:
+    """Return the smallest and the largest value that a figure may have had on a quiet machine.
+
+    Other programs only lengthen a time, and by no more than the load lasted. They can make a ratio of two rates or two
+    latencies larger or smaller. What is counted happened, also on a noisy machine; but a manager decides by time, and
+    fails by it.
+    """
+    if noisiest(figure, evidence) is None:
+        return found, found
+    if figure.startswith(RATIOS):
+        return 0.0, math.inf
+    if figure in OF_MANAGERS:
+        return 0.0, found
+    # A figure of a node ends with the node's name, one of the application with its unit.
+    name = figure if figure.startswith(APPLICATION) else figure.partition(".")[0]
+    begin, end = evidence.load
+    for unit, of_a_second in TIMES.items():
+        if name.endswith(unit):
+            return max(found - (end - begin) * of_a_second, 0.0), found
+    return found, found
+
+
+def disturbance(asked: Expectation, found: float | str, evidence: Evidence) -> str:
+    """Return why the verdict on an expectation may be another one on a quiet machine; empty if it is certain."""
+    noisy = noisiest(asked.figure, evidence)
+    if noisy is None or isinstance(found, str):
+        return ""
+    low, high = possible(asked.figure, found, evidence)
+    return "" if asked.holds(low) == asked.holds(found) == asked.holds(high) else str(noisy)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.core.lines import UNREADABLE, Lines
+from replication_lab.model.core.event import UNREADABLE, Lines
 
 
 class Outcome(StrEnum):

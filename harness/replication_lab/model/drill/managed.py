@@ -6,6 +6,8 @@ from replication_lab.model.drill.checkers import Figures
 from replication_lab.model.drill.drill import Expectation
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence
 
+# The fault that is a planned change.
+PLANNED = "switchover"
 CAME = Expectation("a failover comes each time that one is needed", "not_failed_over", equals=0)
 NONE_FALSE = Expectation("no failover comes where the source serves again by itself", "false_failovers", equals=0)
 
@@ -15,9 +17,9 @@ def of_manager(evidence: Evidence) -> Figures:
     if not evidence.drill.manager or not evidence.acted:
         return {}
     return {
-        "failovers": sum(len(acted.promoted) for acted in evidence.acted),
+        "failovers": sum(len(_unplanned(acted)) for acted in evidence.acted),
         "not_failed_over": sum(_is_needed(acted) and not _in_time(acted) for acted in evidence.acted),
-        "false_failovers": sum(len(acted.promoted) - len(_in_time(acted)) for acted in evidence.acted),
+        "false_failovers": sum(len(_unplanned(acted)) - len(_in_time(acted)) for acted in evidence.acted),
         "left_to_do": sum(len(acted.left) for acted in evidence.acted),
     }
 
@@ -32,6 +34,11 @@ def expected_of(evidence: Evidence) -> Iterator[Expectation]:
 def _is_needed(acted: FaultEvidence) -> bool:
     """Return whether the source would not have served again by itself: the drill's file says so."""
     return bool(acted.step.failover) and not acted.step.is_refused
+
+
+def _unplanned(acted: FaultEvidence) -> Sequence[tuple[float, str]]:
+    """Return the failovers of a step: in a planned change nodes begin to take writes because they were told to."""
+    return [] if any(spec.fault == PLANNED for spec in acted.step.fault_specs) else acted.promoted
 
 
 def _in_time(acted: FaultEvidence) -> Sequence[tuple[float, str]]:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.drill.drill_noise import noisiest, possible
-from replication_lab.model.drill.drill_result import CaseDrilled, Result, not_proved
+from replication_lab.model.drill.drill_result import CaseDrilled, Result, noisiest, not_proved, possible
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.relations import Place
 from replication_lab.model.record.measurement import Measurement

@@ -10,19 +10,17 @@ from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import TO_HOLD, Expected, Verdict
-from replication_lab.model.experiment.case import Case
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim, judge, without_its_cases
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.experiment.measuring import LabT, ProofsOfNodes, Watch, Workload
 from replication_lab.model.experiment.published import ClaimData, Data
 from replication_lab.model.lab.condition import Condition, parse_condition
 from replication_lab.model.lab.server_version import FAMILIES
 from replication_lab.model.question.question import Question
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.only import Only
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.model.record.record import Record
 
 # Milliseconds. The laws need a round trip that is long compared with the servers' own time. The sizes of a run and the
@@ -266,7 +264,6 @@ class Experiment(Generic[LabT]):
         return self.predict(self.case(case), figures) if self.predict else {}
 
     def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
-        """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
             for claim in (claim for claim in self.claims if claim.engine in ("", name)):
                 not_judged = (

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from replication_lab.model.core.noise import WAIT
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.experiment import Experiment, Preset
-from replication_lab.model.experiment.lab_spec import LabSpec
 from replication_lab.model.question.setting import RTT
 
 

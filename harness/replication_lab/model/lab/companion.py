@@ -19,12 +19,22 @@ def is_own(image: str) -> bool:
     return bool(image) and "/" not in image
 
 
-def settings_of(
-    word: str, name: str, known: Mapping[str, CompanionSetting], given: Mapping[str, str | int]
-) -> tuple[tuple[str, int], ...]:
-    """Return every setting with its value, in order; LabError for an unknown one, or no whole number.
+class AskedCompanion(msgspec.Struct, frozen=True):
+    """An endpoint or a manager that a lab is started with: its kind by name, and each of its settings, in order."""
 
-    `word` is what it is, `name` which one; `given` are those that differ from the defaults.
+    name: str
+    settings: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        return shown(self.name, dict(self.settings))
+
+
+def asked(
+    word: str, name: str, known: Mapping[str, CompanionSetting], given: Mapping[str, str | int]
+) -> AskedCompanion:
+    """Return it with every setting that is `known` of it; LabError for an unknown one, or no whole number.
+
+    `word` is what it is, `name` which one; `given` are the settings that differ from the defaults.
     """
     values = {key: setting.default for key, setting in known.items()}
     for key, value in given.items():
@@ -34,7 +44,7 @@ def settings_of(
                 f"{word}.{key} is {value}", f"a whole number from 1: {known[key].about}", f"--set {word}.{key}=1"
             )
         values[key] = int(value)
-    return tuple(values.items())
+    return AskedCompanion(name, tuple(values.items()))
 
 
 def shown(name: str, settings: Mapping[str, str | int]) -> str:

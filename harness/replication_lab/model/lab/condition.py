@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.packet_effect import (
-    TYPES,
-    PacketEffect,
-    all_different,
-    is_packet_effect,
-    parse_packet_effect,
-)
+from replication_lab.model.lab.packets import TYPES, PacketEffect, all_different, is_packet_effect, parse_packet_effect
 from replication_lab.model.lab.toxic import LINK_RATE, PACKET_KINDS, Toxic, ToxicBody
 
 # The proxy's own timers vary by up to 2 ms: half of the jitter must exceed that, or it cannot be proved.

@@ -1,10 +1,7 @@
 """An endpoint: the one address that clients use in place of the nodes' own, such as that of a proxy."""
 
-from collections.abc import Mapping
-
 import msgspec
 
-from replication_lab.model.lab import companion
 from replication_lab.model.lab.companion import CompanionSetting
 
 # What a drill, a ledger and a setting call it, beside the names of nodes.
@@ -30,18 +27,3 @@ class EndpointKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, CompanionSetting]
     checks: bool = True
     managers: list[str] = []
-
-
-class AskedEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint that a lab is started with: its kind by name, and each of its settings, in order."""
-
-    name: str
-    settings: tuple[tuple[str, int], ...] = ()
-
-    def __str__(self) -> str:
-        return companion.shown(self.name, dict(self.settings))
-
-
-def asked_endpoint(name: str, kind: EndpointKind, given: Mapping[str, str | int]) -> AskedEndpoint:
-    """Return the endpoint with these settings, {NAME: VALUE}; LabError for an unknown one, or no whole number."""
-    return AskedEndpoint(name, companion.settings_of(ENDPOINT, name, kind.settings, given))

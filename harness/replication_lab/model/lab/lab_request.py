@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.endpoint import AskedEndpoint
-from replication_lab.model.lab.manager import AskedManager
+from replication_lab.model.lab.companion import AskedCompanion
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.lab.site import Site
-from replication_lab.model.lab.start_options import StartOptions
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 
@@ -40,8 +39,8 @@ class LabRequest:
     launcher: str = ""
     options: dict[str, StartOptions] = field(default_factory=dict)
     init: tuple[GivenFile, ...] = ()
-    endpoint: AskedEndpoint | None = None
-    manager: AskedManager | None = None
+    endpoint: AskedCompanion | None = None
+    manager: AskedCompanion | None = None
     sites: dict[str, Site] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,11 +1,10 @@
 """A failover manager: a program, or a person, that lets a replica take over when the source is lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab import companion
 from replication_lab.model.lab.companion import CompanionSetting
 from replication_lab.model.lab.topology import Topology
 
@@ -26,7 +25,8 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     These commands run in its container: `view` prints the nodes that it manages, one a line with its role (source
     or replica) before it; `manage` lets it act, and `quiet` lets it only observe, which it does until `manage` is
-    called. `switchover` is for people: what one types there for a planned switchover, before the new source's name.
+    called. `switchover` makes a planned change, with the new source's name behind it. A manager without one says in
+    `no_switchover` what an operator does instead.
 
     `within` is how many seconds a failover may take until none is expected any more; `settles` for how many
     seconds after a fault it may still act because of it.
@@ -43,6 +43,7 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     manage: list[str] = []
     quiet: list[str] = []
     switchover: list[str] = []
+    no_switchover: str = ""
     within: int = 60
     settles: int = 10
     settings: dict[str, CompanionSetting] = {}
@@ -51,21 +52,6 @@ class ManagerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the names of its services."""
         name = self.image.rpartition("/")[2].partition(":")[0]
         return [f"{name}-{node}" for node in nodes] if self.beside_nodes else [name]
-
-
-class AskedManager(msgspec.Struct, frozen=True):
-    """A manager that a lab is started with: its kind by name, and each of its settings, in order."""
-
-    name: str
-    settings: tuple[tuple[str, int], ...] = ()
-
-    def __str__(self) -> str:
-        return companion.shown(self.name, dict(self.settings))
-
-
-def asked_manager(name: str, kind: ManagerKind, given: Mapping[str, str | int]) -> AskedManager:
-    """Return the manager with these settings, {NAME: VALUE}; LabError for an unknown one, or no whole number."""
-    return AskedManager(name, companion.settings_of(MANAGER, name, kind.settings, given))
 
 
 def refuse_unmanageable(name: str, kind: ManagerKind, topology: Topology, engines: Sequence[str]) -> None:
@@ -89,6 +75,16 @@ def refuse_unmanageable(name: str, kind: ManagerKind, topology: Topology, engine
             f"the manager {name} for {unfit[0]}",
             f"one of {', '.join(kind.engines)}",
             f"./lab up {topology.name} --engine {kind.engines[0]} --manager {name}",
+        )
+
+
+def refuse_unable_manager(name: str, kind: ManagerKind) -> None:
+    """Raise LabError if the manager cannot make a planned change of the source."""
+    if not kind.switchover:
+        raise LabError(
+            f"the manager {name} has no planned switchover: {kind.no_switchover}",
+            "a manager that has one, or a lab without a manager",
+            "./lab switchover --help",
         )
 
 

@@ -1,8 +1,8 @@
-"""The user's my.cnf file, read as a server reads it: its options with their lines."""
+"""The user's my.cnf file, read as a server reads it, with what else a node is started with; errors name its lines."""
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replication_lab.model.core.errors import LabError
@@ -21,6 +21,8 @@ QUOTED = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
 CLOSED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "s": " ", "\\": "\\", '"': '"', "'": "'"}
 ESCAPED = re.compile(r"\\(.)")
+# What stands for bytes that are no UTF-8.
+NOT_UTF_8 = "\ufffd"
 # A server ignores an option with this prefix if it does not know it.
 LOOSE = "loose_"
 # The prefixes by which an option is switched off and on; "0" as its value means the opposite.
@@ -116,10 +118,12 @@ def _in_place_of(before: Option, option: Option) -> Option:
 def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_Line]:
     """Yield the lines of a file, and in place of !include those of the included files."""
     group = ""
-    for number, raw in enumerate(text.splitlines(), 1):
+    # Not splitlines: other characters that separate lines are part of a line for a server.
+    for number, raw in enumerate(text.split("\n"), 1):
         place, line = f"{name} line {number}", raw.strip()
         if line.startswith("[") and "]" in line:
-            group = line[1:].partition("]")[0].strip()
+            # A blank before the name is part of it for a server, and capitals are not.
+            group = line[1:].partition("]")[0].rstrip().lower()
         included = _included(file, name, line) if depth < DEEPEST else []
         for part in included:
             yield from _lines(file, part.name, part.text, depth + 1)
@@ -170,6 +174,8 @@ def _option(line: _Line) -> Option | None:
         raise LabError(f"{line.place}: {text!r} is in no group", "a line [mysqld] before it", "write [mysqld] above it")
     if commented := COMMENT.fullmatch(text):
         text = commented[1].strip()
+    if NOT_UTF_8 in text:
+        raise LabError(f"{line.place}: {text!r} is not UTF-8", "UTF-8, except in comments", "iconv -f latin1 -t UTF-8")
     found = OPTION.fullmatch(text)
     if not found:
         raise LabError(
@@ -221,3 +227,80 @@ def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None
                 "one of the two",
                 f"leave {name} out of {file.name}",
             )
+
+
+UNKNOWN = re.compile(r"unknown (?:variable|option) '(?:--)?([\w-]+)")
+# InnoDB of MySQL 5.5 writes its errors without a level.
+ERROR = re.compile(r"\[ERROR\] (.*)|(InnoDB: .*(?:error|failed|annot).*)")
+# What follows from another error, and names no cause.
+FOLLOWS = re.compile(
+    r"Aborting|Generic error|init function returned error|registration as a STORAGE ENGINE failed"
+    r"|Unknown/unsupported storage engine|Failed to initialize DD|Data Dictionary initialization failed"
+)
+ABOUT = re.compile(r"(?:\[[\w-]+\] )+")
+# Words of options' names that say nothing of what the option is about.
+COMMON = {"innodb", "size", "max", "file", "log", "server"}
+TELLING = 5
+
+
+def unknown_in(errors: Iterable[str]) -> list[str]:
+    """Return the variables that a server did not know, by the errors in its log."""
+    return [name.replace("-", "_").lower() for error in errors for name in UNKNOWN.findall(error)]
+
+
+def causes(log: str, most: int = 3) -> list[str]:
+    """Return the last errors of a server's log without those that only follow from others; else its last line.
+
+    Galera's errors (WSREP) are left out if there are others: its library logs some after the error that ended the
+    server.
+    """
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    found = [ABOUT.sub("", each[1] or each[2]) for each in map(ERROR.search, lines) if each]
+    errors = [error for error in found if not FOLLOWS.search(error)] or [each for each in found if each != "Aborting"]
+    own = [error for error in errors if not error.startswith("WSREP:")]
+    return own[-most:] or errors[-most:] or lines[-1:]
+
+
+def named_in(text: str, options: Iterable[Option]) -> list[Option]:
+    """Return the options whose names a server's message has, in either spelling."""
+    words = {word.replace("-", "_").lower() for word in re.findall(r"[A-Za-z][\w.-]*", text)}
+    return [option for option in options if option.name in words]
+
+
+def suspected(errors: Sequence[str], options: Sequence[Option]) -> list[Option]:
+    """Return the options that the errors of a server are about: by their names, else by the words of these."""
+    text = "\n".join(errors)
+    words = set(re.findall(r"[a-z0-9]+", text.lower()))
+    return named_in(text, options) or [option for option in options if _is_about(option, text, words)]
+
+
+def _is_about(option: Option, text: str, words: set[str]) -> bool:
+    told = set(option.name.split("_")) - COMMON
+    by_name = told <= words and len("".join(told)) >= TELLING
+    return by_name or (len(option.value) >= TELLING and option.value in text)
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """The options that a node is started with: the user's file, and variables that cannot be changed at run time."""
+
+    file: GivenFile | None = None
+    variables: Mapping[str, str] | None = None
+
+    def options(self, version: Version | None = None) -> list[Option]:
+        """Return all options of a server of this version, each of which can be read from it."""
+        given = options_of(self.file, version) if self.file else []
+        return [*given, *(Option(name, value) for name, value in sorted((self.variables or {}).items()))]
+
+    def refuse_reserved(self) -> None:
+        """Raise LabError for an option that the lab sets itself."""
+        for option in self.options():
+            refuse_reserved(option.name, option.place)
+
+    @property
+    def text(self) -> str:
+        """Return the contents of the node's option file; empty if it needs no options besides the lab's."""
+        lines = [f"{name} = {value}" for name, value in sorted((self.variables or {}).items())]
+        own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
+        given = flat_text(self.file).rstrip("\n") + "\n" if self.file else ""
+        return given + own

@@ -1,32 +1,50 @@
 """The sites of a lab: the Docker engine that runs each of its nodes, and the address by which other sites reach it."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import Topology
 
-# The kinds of replication whose replicas dial their source only: a site needs a port for each of its nodes.
-REPLICATIONS = ("async", "semisync")
+# The kinds of replication whose replicas dial their source only: a site needs a port for each of its nodes. Nodes of a
+# cluster dial each other by their own addresses, which a network between the sites has to carry.
+BY_PORTS = ("async", "semisync")
+GALERA = "galera"
+BY_OVERLAY = (*BY_PORTS, GALERA)
 # The node with the number N of a topology is reached at this port and N more of its site's address.
-FIRST_PORT = 20_000
+FIRST_PORT, SERVER_PORT = 20_000, 3306
 PROXY = "toxiproxy"
-OPTION, ADDRESS_OPTION = "--site", "--site-address"
+OPTION, ADDRESS_OPTION, NETWORK_OPTION = "--site", "--site-address", "--site-network"
+# What leads from one site to another: ports on the sites' addresses, or a network of Docker Swarm's, also encrypted.
+PORTS, OVERLAY, ENCRYPTED = "ports", "overlay", "encrypted"
+NETWORKS = (PORTS, OVERLAY, ENCRYPTED)
 
 
 class Site(msgspec.Struct, frozen=True):
-    """An engine by its endpoint, empty for the command's own, and the address at which others reach its ports."""
+    """An engine by its endpoint, empty for the command's own, and what others reach it by.
+
+    `address` is that of its ports; it is empty with an overlay.
+    """
 
     endpoint: str = ""
     address: str = ""
+    network: str = PORTS
 
     def __str__(self) -> str:
         return self.endpoint or "the command's own engine"
 
+    @property
+    def is_on_overlay(self) -> bool:
+        """Whether its containers and those of the other sites are in one network."""
+        return self.network != PORTS
 
-def placed(topology: Topology, endpoints: Mapping[str, str], addresses: Mapping[str, str]) -> dict[str, Site]:
+
+def placed(
+    topology: Topology, endpoints: Mapping[str, str], addresses: Mapping[str, str], network: str = PORTS
+) -> dict[str, Site]:
     """Return the site of each node, from the endpoints and addresses of some; empty if none has an endpoint.
 
     Raise LabError for a node that is not known, a site without an address of its own, or nodes that cannot be apart.
@@ -34,25 +52,49 @@ def placed(topology: Topology, endpoints: Mapping[str, str], addresses: Mapping[
     for node in (*endpoints, *addresses):
         topology.node(node)
     if not endpoints:
-        if addresses:
-            raise LabError(f"{ADDRESS_OPTION} without {OPTION}", f"{OPTION} NODE=ENDPOINT", "./lab up --help")
+        if addresses or network != PORTS:
+            given = ADDRESS_OPTION if addresses else NETWORK_OPTION
+            raise LabError(f"{given} without {OPTION}", f"{OPTION} NODE=ENDPOINT", "./lab up --help")
         return {}
-    if topology.replication not in REPLICATIONS:
-        raise LabError(
-            f"the nodes of {topology.name} cannot be on several sites",
-            f"a topology whose replication is {' or '.join(REPLICATIONS)}",
-            "./lab list topologies",
-        )
+    _refuse_unfit(topology, network)
     at = {node.name: endpoints.get(node.name, "") for node in topology.nodes}
+    found = dict.fromkeys(at.values())
+    if len(found) == 1:
+        [endpoint] = found
+        raise LabError(
+            f"all nodes are on {endpoint}", "nodes on at least two sites", f"DOCKER_HOST={endpoint} ./lab up"
+        )
+    if network == PORTS:
+        sites = _by_ports(at, addresses)
+    elif addresses:
+        raise LabError(f"{ADDRESS_OPTION} with {NETWORK_OPTION} {network}", "one of them", "./lab up --help")
+    else:
+        sites = {endpoint: Site(endpoint, network=network) for endpoint in found}
+    return {node: sites[endpoint] for node, endpoint in at.items()}
+
+
+def _refuse_unfit(topology: Topology, network: str) -> None:
+    able = BY_PORTS if network == PORTS else BY_OVERLAY
+    if topology.replication in able:
+        return
+    by = f" by {network}" if topology.replication in BY_OVERLAY else ""
+    raise LabError(
+        f"the nodes of {topology.name} cannot be on several sites{by}",
+        f"{NETWORK_OPTION} {OVERLAY}" if by else f"a topology whose replication is {' or '.join(able)}",
+        "./lab list topologies",
+    )
+
+
+def _by_ports(at: Mapping[str, str], addresses: Mapping[str, str]) -> dict[str, Site]:
     given: dict[str, str] = {}
     for node, address in addresses.items():
         if given.setdefault(at[node], address) != address:
             raise LabError(f"{node}'s site has the addresses {given[at[node]]} and {address}", "one address for a site")
     sites = {endpoint: Site(endpoint, _address(endpoint, given, at)) for endpoint in dict.fromkeys(at.values())}
-    _refuse_same(sites.values())
-    found = {node: sites[endpoint] for node, endpoint in at.items()}
-    _proxy(topology, found)
-    return found
+    used = [site.address for site in sites.values()]
+    if len(set(used)) < len(used):
+        raise LabError(f"two sites have the address {used[0]}", "an address of its own for each site")
+    return sites
 
 
 def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> str:
@@ -60,7 +102,9 @@ def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> 
     text = given.get(endpoint, "")
     expected = f"{ADDRESS_OPTION} {node}=ADDRESS, an address of that machine which the other sites reach"
     if not text:
-        raise LabError(f"the site of {node} has no address", expected)
+        raise LabError(
+            f"the site of {node} has no address", f"{expected}; or, in one swarm, {NETWORK_OPTION} {OVERLAY}"
+        )
     try:
         found = ipaddress.IPv4Address(text)
     except ValueError:
@@ -70,33 +114,27 @@ def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> 
     return text
 
 
-def _refuse_same(sites: Iterable[Site]) -> None:
-    found = list(sites)
-    if len(found) == 1:
-        raise LabError(
-            f"all nodes are on {found[0]}", "nodes on at least two sites", f"DOCKER_HOST={found[0].endpoint} ./lab up"
-        )
-    addresses = [site.address for site in found]
-    if len(set(addresses)) < len(addresses):
-        raise LabError(f"two sites have the address {addresses[0]}", "an address of its own for each site")
+def proxies(topology: Topology, nodes: Mapping[str, Site]) -> dict[str, Site]:
+    """Return the site of each Toxiproxy, by its service. Each site has one, for the links that its nodes dial.
+
+    So a byte crosses the network between two sites once, and a ping from beside a Toxiproxy as replication does.
+    """
+    found = dict.fromkeys([nodes[topology.links[0].dialler], *nodes.values()])
+    return {f"{PROXY}{number if number > 1 else ''}": site for number, site in enumerate(found, 1)}
 
 
-def _proxy(topology: Topology, nodes: Mapping[str, Site]) -> Site:
-    """Return the site of Toxiproxy, that of the replicas: a ping from beside it crosses the network as they do."""
-    found = {nodes[link.target] for link in topology.links}
-    if len(found) > 1:
-        raise LabError(
-            f"the replicas of {topology.name} are on {' and '.join(sorted(map(str, found)))}",
-            "all nodes with a source on one site, where their links' Toxiproxy stands",
-            f"{OPTION} with the same endpoint for {', '.join(link.target for link in topology.links)}",
-        )
-    return found.pop()
+def of_services(
+    topology: Topology, services: Mapping[str, Mapping[str, Any]], nodes: Mapping[str, Site]
+) -> dict[str, Site]:
+    """Return the site of each service of a Compose file, and of the further Toxiproxies.
 
-
-def of_services(topology: Topology, services: Iterable[str], nodes: Mapping[str, Site]) -> dict[str, Site]:
-    """Return the site of each service of a Compose file. Services beside nodes and proxy are on the source's site."""
+    A service whose network a node uses is on that node's site; others are on the source's.
+    """
+    beside = {
+        str(services[node].get("network_mode", "")).removeprefix("service:"): here for node, here in nodes.items()
+    }
     source = nodes[topology.source.name]
-    return {each: _proxy(topology, nodes) if each == PROXY else nodes.get(each, source) for each in services}
+    return {each: nodes.get(each) or beside.get(each, source) for each in services} | proxies(topology, nodes)
 
 
 def port_of(topology: Topology, node: str) -> int:
@@ -104,13 +142,7 @@ def port_of(topology: Topology, node: str) -> int:
     return FIRST_PORT + 1 + [each.name for each in topology.nodes].index(node)
 
 
-def proxy_ports(topology: Topology, nodes: Mapping[str, Site]) -> list[int]:
-    """Return the ports of Toxiproxy that nodes of other sites dial, also after a failover: their links into them."""
-    there, names = _proxy(topology, nodes), [node.name for node in topology.nodes]
-    return [
-        topology.port_between(source, target)
-        for target in names
-        if nodes[target] != there
-        for source in names
-        if nodes[source] == there
-    ]
+def server_at(topology: Topology, node: str, there: Site, here: Site) -> tuple[str, int]:
+    """Return the host and port at which a Toxiproxy `here` reaches the server of a node that is `there`."""
+    apart = there != here and not there.is_on_overlay
+    return node, port_of(topology, node) if apart else SERVER_PORT

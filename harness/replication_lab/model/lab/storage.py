@@ -113,7 +113,6 @@ def parse_storage(
 
 
 def _storage(text: str, common: DiskOptions) -> Storage:
-    """Return the storage that a text LEVEL or LEVEL:DISKS describes."""
     level, colon, number = text.partition(":")
     if not colon:
         return Storage(level=level, **common)

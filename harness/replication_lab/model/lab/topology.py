@@ -246,7 +246,6 @@ def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tupl
 
 
 def _having(setting: str, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the environments of the services that have this setting."""
     environments = {name: service.get("environment", {}) for name, service in document["services"].items()}
     return {name: each for name, each in environments.items() if setting in each}
 

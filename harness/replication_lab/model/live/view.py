@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
+from replication_lab.model.core.event import Event, Opening
+
 # Conditions that are no toxic: a link that is switched off, and one without any toxic.
 CUT, NONE = "cut", "none"
 # What a viewer can act on.
@@ -262,3 +264,27 @@ class CommandRefused(msgspec.Struct, frozen=True):
     error: str
     expected: str = ""
     next: str = ""
+
+
+class Live(Opening, frozen=True, kw_only=True, tag="live"):
+    """The first line: the lab that was shown, and the load on it. `began` is the view's time at that moment."""
+
+    lab: str
+    topology: str
+    clients: int
+    rate: float
+    began: float
+
+
+class Second(Event, frozen=True, kw_only=True, tag="second"):
+    """What was shown of one second, with the sentences that explained it."""
+
+    sample: ViewedSample
+    ledger: ViewedLedger
+    explain: list[str] = []
+
+
+class Acted(Event, frozen=True, kw_only=True, tag="acted"):
+    """All that viewers did until the end of the record, as bands."""
+
+    spans: list[Span]

@@ -1,12 +1,11 @@
-"""The options of servers as a user gives them: variables and my.cnf files, each for all nodes or for one."""
+"""The options of servers as a user gives them, each for all nodes or for one, and the state that a case asks for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import refuse_both
-from replication_lab.model.lab.start_options import StartOptions
+from replication_lab.model.lab.option_file import StartOptions, refuse_both
 from replication_lab.model.question.setting import VALUE, VARIABLE, setting
 
 # A node, and a variable of its server.
@@ -69,3 +68,19 @@ def options_by_node(
         {each.node: files[each.name] for each in map(setting, files)},
     ).on(nodes)
     return {node: options for node in nodes if (options := asked.at_start(node)).text}
+
+
+@dataclass(frozen=True)
+class CaseState:
+    """What a case sets on its lab and asks of its clients, besides the toxics of its links.
+
+    An empty `replication` is that of the topology. `wait_point` (of semi-sync) and `protocol` (of DRBD) are None where
+    the servers' own are to stay. `rate` is in transactions a second, None for as many as possible.
+    """
+
+    replication: str = ""
+    clients: int = 1
+    wait_point: str | None = None
+    protocol: str | None = None
+    rate: float | None = None
+    servers: ServerOptions = field(default_factory=ServerOptions)

@@ -3,11 +3,62 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.question.row_changes import Change, change_of
 from replication_lab.model.question.sql_text import Statement, parts
+
+IDENTIFIER = r"(?:`[^`]+`|[\w$]+)"
+TABLE = rf"(?P<table>{IDENTIFIER}(?:\.{IDENTIFIER})?)"
+INSERTS = re.compile(
+    rf"(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)\s+)*+{TABLE}(?=[\s(])", re.IGNORECASE
+)
+# Of one table, without an alias: a list of tables may follow in other forms.
+DELETES = re.compile(
+    rf"DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*+FROM\s+{TABLE}\s*(?:$|(?:WHERE|ORDER|LIMIT|RETURNING)\b)",
+    re.IGNORECASE,
+)
+# The server reports a replaced or updated row in the same number as inserted ones.
+MAY_REPLACE = re.compile(r"REPLACE|.*\bON\s+DUPLICATE\b", re.IGNORECASE | re.DOTALL)
+MAY_DELETE = re.compile(r"\b(?:DELETE|REPLACE|INSERT)\b", re.IGNORECASE)
+# The schema in which clients are.
+SCHEMA = "lab"
+
+
+class Change(NamedTuple):
+    """A table whose number of rows a statement changes, as SCHEMA.TABLE; an empty string if it may be any.
+
+    `sign` is 1 if the rows that the server reports are new, -1 if they are gone, 0 if their number tells neither.
+    """
+
+    table: str
+    sign: int
+
+
+def change_of(word: str, sql: str) -> Change | None:
+    """Return the change by a statement with this first word; None if it changes the number of rows of no table."""
+    if word in ("INSERT", "REPLACE"):
+        return _change(INSERTS.match(sql), 0 if MAY_REPLACE.match(sql) else 1)
+    if word == "DELETE":
+        return _change(DELETES.match(sql), -1)
+    return Change("", 0) if word == "WITH" and MAY_DELETE.search(sql) else None
+
+
+def _change(found: re.Match[str] | None, sign: int) -> Change:
+    if found is None:
+        return Change("", 0)
+    name = found["table"].replace("`", "")
+    return Change(name if "." in name else f"{SCHEMA}.{name}", sign)
+
+
+def directions(changes: Iterable[Change | None]) -> dict[str, int]:
+    """Return, by table, the sign of all changes together; 0 for a table whose rows they insert and delete."""
+    found: dict[str, int] = {}
+    for change in filter(None, changes):
+        found[change.table] = change.sign if found.get(change.table, change.sign) == change.sign else 0
+    return found
+
 
 # {id:1..100} is a number, {name:8} are 8 letters, {id} is the same value again.
 PARAMETER = re.compile(r"\{(?P<name>\w+)(?::(?P<range>[^{}]*))?\}")

@@ -14,9 +14,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
-from replication_lab.model.question.dump import lines_of, refuse_for_one_copy, refuse_other_databases
-from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH
-from replication_lab.model.question.rate import per_second, planned
+from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH, per_second, planned
 from replication_lab.model.question.setting import (
     CHOICES,
     CLIENTS,
@@ -33,6 +31,12 @@ from replication_lab.model.question.setting import (
     setting,
 )
 from replication_lab.model.question.sql_load import transactions
+from replication_lab.model.question.sql_text import (
+    lines_of,
+    refuse_for_one_copy,
+    refuse_other_databases,
+    refuse_replication,
+)
 
 if TYPE_CHECKING:  # a question is validated when it is made
     from replication_lab.model.question.question import Question
@@ -289,7 +293,6 @@ def _refuse_too_few(rate: str, seconds: int) -> None:
 
 
 def _refuse_bad_load(workload: str | GivenFile) -> None:
-    """Raise LabError for an unknown load, or a file that cannot be a load."""
     if isinstance(workload, str):
         refuse_unknown("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
         return
@@ -340,10 +343,10 @@ def _refuse_bad_command(question: "Question") -> None:
 
 
 def _refuse_bad_tables(file: GivenFile) -> None:
-    """Raise LabError for a file that cannot be a schema or initial rows."""
     _refuse_too_large(file)
     lines_of(file)
     refuse_for_one_copy(file)
+    refuse_replication(file)
     refuse_other_databases(file)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from replication_lab.model.drill.evidence import Looked, View
 from replication_lab.model.drill.timeline import percentiles
-from replication_lab.model.question.moments import Moments
+from replication_lab.model.question.load import Moments
 
 # A view that is older than this says nothing about the begin of a load.
 OLDEST_S = 2.5

@@ -19,21 +19,21 @@ from replication_lab.model.core.event import (
     INTERRUPTED,
     OLDEST_SCHEMA,
     SCHEMA,
+    UNREADABLE,
+    Chain,
     Doubt,
     End,
     Event,
     LabCameUp,
+    Lines,
     Opening,
 )
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.core.lines import UNREADABLE, Lines
 from replication_lab.model.drill.evidence import DrillsOpening, Evidence
-from replication_lab.model.live.record import Acted, Live, Second
+from replication_lab.model.live.view import Acted, Live, Second
 from replication_lab.model.question.question import Question
-from replication_lab.model.record.against import Against
-from replication_lab.model.record.chain import Chain
+from replication_lab.model.record.chosen import Against, Only
 from replication_lab.model.record.measurement import Measurement
-from replication_lab.model.record.only import Only
 
 
 class RunOpening(Opening, frozen=True, kw_only=True, tag="run"):

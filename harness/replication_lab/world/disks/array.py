@@ -1,5 +1,6 @@
 """A node's array in a running lab: its disks one by one, their measured limits, and the state of the array."""
 
+import shlex
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -8,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
-from docker.errors import APIError, ContainerError
 
 from replication_lab.model.core.errors import LabError, refuse_unknown
 from replication_lab.model.lab.disk import Limits
@@ -16,7 +16,7 @@ from replication_lab.model.lab.storage import DATA, Storage
 from replication_lab.world import at_once, clock
 from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, remembered, volume_name
 from replication_lab.world.disks.spindle import Spindle, Stats
-from replication_lab.world.docker import engine, images
+from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node, Service
 
@@ -49,22 +49,14 @@ LIST_LEFT = (
 )
 
 
-class FioResult(msgspec.Struct, frozen=True):
-    """The result of fio on a disk by direct I/O of 4 KiB: number of requests, and requests a second."""
-
-    disk: str
-    read_iops: float
-    reads: int
-    write_iops: float
-    writes: int
-
-
 class Measured(msgspec.Struct, frozen=True):
-    """The measured rates of a disk by direct I/O of 4 KiB: requests a second, reading and writing."""
+    """The measured rates of a disk by direct I/O of 4 KiB: requests a second; `reads` and `writes` by fio."""
 
     disk: str
     read_iops: float
     write_iops: float
+    reads: int = 0
+    writes: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,7 @@ class Array:
         before = self.looks()
         said = self.service.run("array", "measure", *times, *depths)
         after = self.looks()
-        loads = [msgspec.json.decode(line, type=FioResult) for line in said.splitlines()]
+        loads = [msgspec.json.decode(line, type=Measured) for line in said.splitlines()]
         return {
             name: _with_others(load, before[name], after[name]) for name, load in zip(self.disks, loads, strict=True)
         }
@@ -215,10 +207,10 @@ class MachineArray(Array):
         """
         self._fio("--rw=write", "--bs=1M")
         try:
-            rates = [self._rates(direction, seconds) for direction in ("read", "write")]
+            reads, writes = (self._rates(direction, seconds) for direction in ("read", "write"))
         finally:
             self.server_node.run(*self.inside, "rm", "-f", MEASURED_FILE)
-        return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
+        return {name: Measured(f"{self.node}-{name}", reads[name], writes[name]) for name in self.disks}
 
     def measure_for_limits(self, times: int) -> dict[str, Measured]:
         return self.measure(times * MEASURED_SECONDS)
@@ -280,7 +272,7 @@ class MachineArray(Array):
         return True
 
 
-def _with_others(load: FioResult, before: Stats, after: Stats) -> Measured:
+def _with_others(load: Measured, before: Stats, after: Stats) -> Measured:
     """Return the rates of a load, including the disk's other requests between the two readings around it."""
     seconds = max(after.clock_us - before.clock_us, 1) / 1e6
     reads, writes = after.reads - before.reads - load.reads, after.writes - before.writes - load.writes
@@ -358,28 +350,21 @@ def sweep(kept: list[str]) -> list[str]:
 
     Do nothing if the array's image was not built: there was no array, and Docker would try to pull the image.
     """
-    if not images.is_present(IMAGE):
-        return []
     rules = ["b 7:* rw", "c 10:237 rw"]
-    return _in_dev(["sweep", *kept], "rw", cap_add=["SYS_ADMIN"], device_cgroup_rules=rules)
+    return _in_dev(shlex.join(["array", "sweep", *kept]), "rw", cap_add=["SYS_ADMIN"], device_cgroup_rules=rules)
 
 
 def left_in_dev(kept: list[str]) -> list[str]:
     """Return what `sweep` would remove from the host's /dev, in its words; change nothing."""
-    if not images.is_present(IMAGE):
-        return []
-    lines = _in_dev(["-c", LIST_LEFT], "ro", entrypoint="sh", device_cgroup_rules=["b 7:* r"])
-    found = (line.rpartition(" ") for line in lines)
+    found = (line.rpartition(" ") for line in _in_dev(LIST_LEFT, "ro", device_cgroup_rules=["b 7:* r"]))
     return [f"{what} {lab}" for what, _, lab in found if lab not in kept]
 
 
-def _in_dev(command: list[str], mode: str, **options: Any) -> list[str]:
-    """Return the lines that a command prints in a container of its own with the host's /dev."""
-    volumes = {"/dev": {"bind": "/dev", "mode": mode}}
-    try:
-        said = engine.client().containers.run(
-            IMAGE, command, remove=True, network_disabled=True, cap_drop=["ALL"], volumes=volumes, **options
-        )
-    except (ContainerError, APIError) as error:
-        raise LabError(f"leftovers of arrays cannot be found or removed: {error}", "", "losetup --list") from error
-    return said.decode().splitlines()
+def _in_dev(script: str, mode: str, **options: Any) -> list[str]:
+    """Return the lines that a script prints in a container of its own with the host's /dev; none without the image."""
+    if not images.is_present(IMAGE):
+        return []
+    status, said = images.said_by(IMAGE, script, volumes={"/dev": {"bind": "/dev", "mode": mode}}, **options)
+    if status:
+        raise LabError(f"leftovers of arrays cannot be found or removed: {said}", "", "losetup --list")
+    return said.splitlines()

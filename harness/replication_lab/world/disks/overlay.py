@@ -5,13 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from docker.errors import ContainerError
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import AUTO, Backend, Storage
 from replication_lab.world import catalogue, compose_template
 from replication_lab.world.disks import spindle
-from replication_lab.world.docker import engine, machine
+from replication_lab.world.docker import machine
+from replication_lab.world.docker.images import said_by
 
 # The kernel is examined in the array's image.
 IMAGES = ("spindle", "array")
@@ -35,7 +35,8 @@ def with_backend(wanted: dict[str, Storage]) -> dict[str, Storage]:
     if not wanted:
         return {}
     machine.refuse_rootless("emulated disks")
-    words = set(_kernel().split())
+    devices = {"/dev": {"bind": "/dev", "mode": "ro"}}
+    words = set(said_by("replication-lab/array", LOOK, volumes=devices)[1].split())
     return {node: _settled(storage, words) for node, storage in wanted.items()}
 
 
@@ -60,27 +61,6 @@ def missing(backend: Backend, words: Iterable[str]) -> list[str]:
         *(f"the device {each}" for each in needs.devices if each not in shown),
         *(f"the file {each}" for each in needs.files if each not in shown),
     ]
-
-
-def _kernel() -> str:
-    try:
-        return (
-            engine.client()
-            .containers.run(
-                "replication-lab/array",
-                ["-c", LOOK],
-                entrypoint="sh",
-                remove=True,
-                network_disabled=True,
-                cap_drop=["ALL"],
-                volumes={"/dev": {"bind": "/dev", "mode": "ro"}},
-            )
-            .decode()
-        )
-    except ContainerError as error:
-        raise LabError(
-            f"the features of the host's kernel are unknown: {error}", "its file systems and devices"
-        ) from error
 
 
 def overlay(lab: str, compose_file: Path, storages: dict[str, Storage]) -> str:

@@ -193,7 +193,6 @@ class Spindle:
         return said
 
     def _run(self, *command: str) -> tuple[int | None, bytes]:
-        """Run a command in its container; return its exit status and what it printed."""
         done = self.container.exec_run(list(command), environment={"SPINDLE_BY": SENDER})
         return done.exit_code, bytes(done.output)  # type: ignore[arg-type]  # no stream was asked for
 

@@ -57,7 +57,10 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         paths = {name: _save(folder, name) for name in names}
-        listed = {name: _listed(path, name) for name, path in sorted(paths.items())}
+        listed = {
+            name: Listed(path.name, _sha256(path), archive.read(path).image, bake_file.digest(name))
+            for name, path in sorted(paths.items())
+        }
         content = msgspec.json.format(msgspec.json.encode(listed))
         with replacing(folder / LIST) as file:
             file.write(content)
@@ -95,10 +98,6 @@ def _holds_the_image_here(path: Path, name: str) -> bool:
     except Unfit:
         return False
     return found.image == engine.client().images.get(images.PREFIX + name).id
-
-
-def _listed(path: Path, name: str) -> Listed:
-    return Listed(path.name, _sha256(path), archive.read(path).image, bake_file.digest(name))
 
 
 def load(folder: Path, tell: Tell, sha256: str = "") -> list[str]:

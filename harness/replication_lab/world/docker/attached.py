@@ -23,7 +23,6 @@ from replication_lab.world.mysql.accounts import Account, database_from
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy, accepted_clients
 
 
@@ -127,7 +126,7 @@ class AttachedLab(Lab):
 
     def link(self, name: str) -> RunningLink:
         proxy = self.service(self.attached_link(name).service)
-        return RunningLink(LinkEnds(self.topology.link(name), proxy, self.node, touches_nodes=False))
+        return RunningLink(self.topology.link(name), proxy, self.node, touches_nodes=False)
 
     def use(self, name: str) -> str:
         """Return what crosses a link, in words."""

@@ -11,6 +11,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.lab.server_version import Version
+from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.mysql.accounts import FORM, RANDOM, Account, from_environment, version_for
 from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
@@ -128,12 +129,6 @@ def readable(service: str, containers: Mapping[str, Container]) -> tuple[dict[st
     if container is None:
         return {}, lambda _path: ""
     return environment_of(container), lambda path: said_in(container, "cat", path)
-
-
-def environment_of(container: Container | None) -> dict[str, str]:
-    """Return the environment of a container; empty without one."""
-    entries = container.attrs["Config"].get("Env") or [] if container else []
-    return dict(entry.partition("=")[::2] for entry in entries)
 
 
 def said_in(container: Container, *command: str) -> str:

@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer
 from replication_lab.world import at_once, lab_files
 from replication_lab.world.docker import compose_call, engine, labels, machine, removal
-from replication_lab.world.files import read_own
+from replication_lab.world.files import read_own_as
 from replication_lab.world.mysql.accounts import Account
 
 
@@ -50,11 +50,8 @@ def kept(project: str) -> KeptAttachment | None:
 
 
 def _kept(project: str) -> KeptAttachment | None:
-    try:
-        found = msgspec.json.decode(read_own(kept_file(project)) or b"", type=KeptAttachment)
-    except msgspec.DecodeError:
-        return None
-    return found if found.attached and found.attached.compose.project == project else None
+    found = read_own_as(kept_file(project), KeptAttachment)
+    return found if found and found.attached and found.attached.compose.project == project else None
 
 
 def is_elsewhere(project: str) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, worker
+from replication_lab.world import clock
 from replication_lab.world.docker import engine, images, labels, machine, site_images
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
@@ -76,7 +76,14 @@ class RemoteWorker:
         threading.Thread(target=self._listen, daemon=True, name=f"worker {where}").start()
         code = _code()
         self._send(b"%d\n" % len(code) + code)
-        self.ahead = self._seconds_ahead()
+        # By how much its timer is ahead of this process's: by the reading that took the shortest time.
+        found = []
+        for _ in range(READINGS_OF_CLOCK):
+            began = clock.timer()
+            there = self.call(clock.timer)
+            ended = clock.timer()
+            found.append((ended - began, there - (began + ended) / 2))
+        self.ahead = min(found)[1]
 
     @property
     def has_ended(self) -> bool:
@@ -144,16 +151,6 @@ class RemoteWorker:
             "a container that runs until the command ends",
             "./lab status; or run the clients on this machine: --clients-from host",
         )
-
-    def _seconds_ahead(self) -> float:
-        """Return by how much its timer is ahead of this process's: by the reading that took the shortest time."""
-        found = []
-        for _ in range(READINGS_OF_CLOCK):
-            began = clock.timer()
-            there = self.call(worker.timer)
-            ended = clock.timer()
-            found.append((ended - began, there - (began + ended) / 2))
-        return min(found)[1]
 
 
 class Elsewhere:

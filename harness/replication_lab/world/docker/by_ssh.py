@@ -6,15 +6,36 @@ user's own keys and settings.
 
 import os
 import socket
+import subprocess
 import tempfile
+import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from urllib.parse import urlsplit
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker.carried import Carried
 
 SCHEME = "ssh://"
 DIAL = ("docker", "system", "dial-stdio")
+
+
+def carry(listening: socket.socket, command: Callable[[], Sequence[str]]) -> None:
+    """Carry each connection of a socket by a command's input and output; `command` returns that of the next one.
+
+    It accepts for this process's life. A command runs in a session that Ctrl-C does not interrupt.
+    """
+
+    def serve() -> None:
+        carriers: list[subprocess.Popen[bytes]] = []
+        while True:
+            connection, _ = listening.accept()
+            carriers = [each for each in carriers if each.poll() is None]
+            with connection:
+                end, none = connection.fileno(), subprocess.DEVNULL
+                carrier = subprocess.Popen(command(), stdin=end, stdout=end, stderr=none, start_new_session=True)
+            carriers.append(carrier)
+
+    threading.Thread(target=serve, daemon=True).start()
 
 
 def command(host: str) -> list[str]:
@@ -40,7 +61,7 @@ def socket_to(host: str) -> str:
     listening.bind(path)
     listening.listen()
     _folders.append(folder)
-    Carried(listening, lambda: words)
+    carry(listening, lambda: words)
     return f"unix://{path}"
 
 

@@ -100,21 +100,17 @@ class WholeOutput(Container):
             # A command may take as long as it needs.
             address = f"{api.base_url}/v{api.api_version}/exec/{made}/start"
             answer = api.post(address, json={"Detach": False, "Tty": False}, timeout=None)
-            frames = list(_frames(_content(answer)))
+            try:
+                answer.raise_for_status()
+            except HTTPError as error:
+                create_api_error_from_http_exception(error)
+            frames = list(_frames(answer.content))
         code = api.exec_inspect(made)["ExitCode"]
         if code is None:
             raise EngineGone(CUT_OFF)
         streams = [b"".join(text for stream, text in frames if stream == wanted) for wanted in (OUT, ERR)]
         output = tuple(streams) if demux else b"".join(text for _, text in frames)
         return CommandEnd(code, output)
-
-
-def _content(answer: Response) -> bytes:
-    try:
-        answer.raise_for_status()
-    except HTTPError as error:
-        create_api_error_from_http_exception(error)
-    return answer.content
 
 
 def _frames(content: bytes) -> Iterator[tuple[int, bytes]]:

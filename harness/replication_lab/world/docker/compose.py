@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.world import catalogue, clock
+from replication_lab.world import at_once, catalogue, clock
 from replication_lab.world.docker import labels
 from replication_lab.world.docker.engine import command_for
 
@@ -31,10 +31,11 @@ class Project:
 
         `subprocess.CalledProcessError`, with what Compose said, if that fails or as soon as `is_lost` says so.
         """
-        for engine in dict.fromkeys(self.engines.values()):
-            there = [each for each in services or self.engines if self.engines[each] == engine]
-            if there:
-                self._call("up", "--detach", "--no-deps", *there, engine=engine)
+        at: dict[str, list[str]] = {}
+        for each in (services or self.engines) if self.engines else ():
+            at.setdefault(self.engines[each], []).append(each)
+        # All engines at once: nodes of a cluster wait for each other.
+        at_once.of_each(lambda engine: self._call("up", "--detach", "--no-deps", *at[engine], engine=engine), at)
         if not self.engines:
             self._call("up", "--detach", *services)
         looked = clock.timer()

@@ -184,9 +184,7 @@ def up(
 
 def wait_for_others(override: Path) -> None:
     """Wait until no `docker compose` of a killed command uses this override file any more."""
-    wait_until(lambda: not _uses(override), f"the `docker compose` that uses {override} to end")
-
-
-def _uses(override: Path) -> bool:
-    processes = psutil.process_iter(["cmdline"])
-    return any(str(override) in (process.info["cmdline"] or []) for process in processes)
+    wait_until(
+        lambda: all(str(override) not in (each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"])),
+        f"the `docker compose` that uses {override} to end",
+    )

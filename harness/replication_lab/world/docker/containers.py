@@ -6,12 +6,13 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, cast
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from replication_lab.world import requests_made
 from replication_lab.world.docker import control_groups, labels, sites
 from replication_lab.world.docker.client import EngineClient
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 from replication_lab.world.mysql.server import Server
 
 
@@ -94,6 +95,12 @@ def _asked(container: Container) -> float:
     return 0.0
 
 
+def environment_of(container: Container | None) -> dict[str, str]:
+    """Return the variables with which a container was made; empty without one."""
+    entries = container.attrs["Config"].get("Env") or [] if container else []
+    return dict(entry.partition("=")[::2] for entry in entries)
+
+
 def engine_of(container: Container) -> EngineClient:
     """Return the client of the engine that has a container."""
     return cast("EngineClient", container.client)
@@ -102,3 +109,14 @@ def engine_of(container: Container) -> EngineClient:
 def seconds_of(usage: dict[str, Any]) -> float:
     """Return the CPU seconds of a sample of the Docker API's statistics; zero for a container that has ended."""
     return usage["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9
+
+
+def commands_of_others(container: Container) -> set[int]:
+    """Return the host's process numbers of the commands in a container that another process has started."""
+    api, own = engine_of(container).api, requests_made.commands()
+    try:
+        running = api.inspect_container(str(container.id))["ExecIDs"] or []
+        return {api.exec_inspect(each)["Pid"] for each in running if each not in own}
+    except APIError:
+        # The container or a command has ended meanwhile.
+        return set()

@@ -7,15 +7,15 @@ A query to the engine takes milliseconds of its CPU for each container. Without 
 from contextlib import suppress
 from pathlib import Path
 
-from replication_lab.world.machine_files import HERE, MachineFiles
+from replication_lab.world.host import HERE, MachineFiles
 
 ROOT = Path("/sys/fs/cgroup")
-# Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 # By the controller of version 1; version 2 has none.
 FILES = (
     *(("cpuacct", "cpuacct.usage"), ("cpuacct", "cgroup.procs"), ("memory", "memory.failcnt")),
     *(("", "cpu.stat"), ("", "cgroup.procs"), ("", "memory.events")),
 )
+# Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 PLACES = ("docker/{}", "system.slice/docker-{}.scope")
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.endpoint import AskedEndpoint, EndpointKind
+from replication_lab.model.lab.companion import AskedCompanion
+from replication_lab.model.lab.endpoint import EndpointKind
 from replication_lab.world import catalogue, compose_template
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
@@ -17,7 +18,7 @@ from replication_lab.world.mysql.server import Server
 ANSWER_SECONDS = 5
 
 
-def overlay(lab: str, compose_file: Path, replication: str, nodes: list[str], asked: AskedEndpoint) -> str:
+def overlay(lab: str, compose_file: Path, replication: str, nodes: list[str], asked: AskedCompanion) -> str:
     """Return the Compose file that adds the endpoint to a topology."""
     return compose_template.filled(
         catalogue.ENDPOINTS / f"{asked.name}.yaml.j2",

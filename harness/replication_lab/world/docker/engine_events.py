@@ -4,8 +4,10 @@ import threading
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from docker.errors import DockerException
 from docker.types import CancellableStream
 
@@ -14,24 +16,7 @@ from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import labels, sites
 from replication_lab.world.docker.client import EngineClient
 
-# What each request makes the engine report, by the end of its path. A stop sends a second signal if the first has no
-# effect.
-CAUSES: dict[str, Set[str]] = {
-    "kill": {"kill", "disconnect"},
-    "stop": {"kill", "disconnect", "stop"},
-    "start": {"connect", "start"},
-    "restart": {"kill", "disconnect", "stop", "connect", "start", "restart"},
-    "pause": {"pause"},
-    "unpause": {"unpause"},
-    "update": {"update"},
-    "connect": {"connect"},
-    "disconnect": {"disconnect"},
-    "delete": {"kill", "disconnect", "destroy"},
-    # Files that are put into a container.
-    "archive": {"extract-to-dir"},
-    # The old one goes, and a new one gets the files of its configuration.
-    requests_made.EXCHANGE: {"kill", "disconnect", "stop", "destroy", "connect", "extract-to-dir"},
-}
+CAUSES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, frozenset[str]])
 # How the engine reports that a command was started in a container; the command follows.
 RUN = "exec_start: "
 COMMAND = "command"
@@ -136,7 +121,6 @@ class EngineEvents:
         return others
 
     def _is_natural(self, event: EngineEvent) -> bool:
-        """Return whether the engine does so by itself."""
         return any(FOLLOWS.get(event.act) == other.act for other in self._near(event)) or (
             event.act == "start" and event.container in self._restarting and self._ended_alone(event)
         )

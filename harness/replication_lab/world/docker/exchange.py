@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.world import lab_files, requests_made
-from replication_lab.world.docker import mixed, project
+from replication_lab.world.docker import mixed, project, servers, site_images
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 
@@ -16,6 +16,7 @@ def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
     volume. It returns when the new container runs. Its server may still be starting, or refuse the data.
     """
     node = lab.node(name)
+    site_images.bring(node.site, [servers.image_of(text)])
     kept = {path: content for path in keep if (content := node.text_of(path))}
     lab.exchanged[name] = text
     hosts = {each: str(lab.node(each).container.attrs["Config"]["Hostname"]) for each in lab.exchanged}

@@ -1,7 +1,6 @@
 """The lab's images: find those that are missing or out of date, and build only those."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ from rich.status import Status
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
-from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
+from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.base_image import last_lines
 
@@ -32,6 +31,7 @@ MEGABYTES = {
     "haproxy": 200,
     "keepalived": 200,
     "mha": 300,
+    "pacemaker": 400,
     "spindle": 600,
     "array": 400,
     "vm": 4000,
@@ -125,6 +125,24 @@ def have(image: str) -> None:
         ) from error
 
 
+def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, **options: Any) -> tuple[int, str]:
+    """Run a script in a container of its own, by default without a network; return its exit status and what it printed.
+
+    Without `stdout` only what it wrote to standard error. `options` are those of the SDK.
+    """
+    powers = {"network_disabled": True, "cap_drop": ["ALL"], **options}
+    try:
+        container = engine.client().containers.create(image, ["-c", script], entrypoint=shell, **powers)
+        try:
+            container.start()
+            return container.wait()["StatusCode"], container.logs(stdout=stdout).decode(errors="replace")
+        finally:
+            # Also the volumes that the image declares: the client library's own removal leaves them.
+            container.remove(force=True, v=True)
+    except DockerException as error:
+        raise LabError(f"`{script}` failed in {image}: {error}") from error
+
+
 def is_current(name: str) -> bool:
     """Return whether the image exists, was built from its current recipe, and is for the engine's processor."""
     try:
@@ -153,15 +171,14 @@ def state(name: str) -> str:
 
 def _check_space(names: Iterable[str]) -> None:
     needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
-    if elsewhere := machine.facts().elsewhere:
+    free = free_space.megabytes(engine.client())
+    if free is None:
+        elsewhere = machine.facts().elsewhere
         print(f"the free space for images is not checked: {elsewhere}", file=sys.stderr, flush=True)
         return
-    root = engine.client().info()["DockerRootDir"]
-    folder = next((path for path in (Path(root), *Path(root).parents) if path.exists()), Path("/"))
-    free = shutil.disk_usage(folder).free // 1_000_000
     if free < needed:
         raise LabError(
-            f"{free} MB free on the disk of {folder}",
+            f"{free} MB free on the disk of {engine.client().info()['DockerRootDir']}",
             f"{needed} MB to build {', '.join(names)}",
             "./lab clean --images, or docker system prune",
         )

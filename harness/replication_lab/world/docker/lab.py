@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from docker.models.containers import Container
 
 from replication_lab.model.lab.endpoint import ENDPOINT
-from replication_lab.model.lab.site import port_of
+from replication_lab.model.lab.site import PROXY, server_at
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import (
@@ -30,7 +31,6 @@ from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink, toxiproxy_of
-from replication_lab.world.packets.link_ends import LinkEnds
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.signals import note_removal
@@ -79,7 +79,25 @@ class Lab:
 
     @property
     def toxiproxy(self) -> Toxiproxy:
-        return toxiproxy_of(self.service("toxiproxy"))
+        """The Toxiproxy; in a lab on several sites, the first."""
+        return toxiproxy_of(self.service(PROXY))
+
+    def toxiproxy_beside(self, node: str) -> Toxiproxy:
+        """Return the Toxiproxy on a node's site, which the node dials."""
+        return self._toxiproxy(sites.proxy_beside(self.name, node))
+
+    def _toxiproxy(self, service: str) -> Toxiproxy:
+        return self.toxiproxy if service == PROXY else toxiproxy_of(self.service(service))
+
+    def proxied(self) -> dict[str, dict[str, Any]]:
+        """Return the entries of all its Toxiproxies, by name."""
+        listed = (self._toxiproxy(name).proxies() for name in sites.proxies(self.name))
+        return {name: entry for each in listed for name, entry in each.items()}
+
+    def server_for(self, source: str, dialler: str) -> str:
+        """Return the address of a node's server for the Toxiproxy beside another node, as HOST:PORT."""
+        there, here = (sites.of_service(self.name, node) for node in (source, dialler))
+        return "{}:{}".format(*server_at(self.topology, source, there, here))
 
     def refresh(self) -> None:
         """Discard cached containers: ports and states change when a container is restarted."""
@@ -177,19 +195,26 @@ class Lab:
         if not self.clients_are_beside:
             return server
         there, here = (sites.of_service(self.name, each) for each in (name, self.topology.source.name))
-        # Only a site's own containers know its nodes by their names.
-        return server.at((name, MYSQL_PORT) if there == here else (there.address, port_of(self.topology, name)))
+        host, port = server_at(self.topology, name, there, here)
+        # By ports, only a site's own containers know its nodes by their names.
+        return server.at((host if port == MYSQL_PORT else there.address, port))
 
     def link(self, name: str) -> RunningLink:
         """Return a link of the topology's, or one that a failover made."""
-        proxy = self.service("toxiproxy")
         known = {each for link in self.topology.links for each in (link.name, *link.proxies)}
-        made = None if name in known else self.toxiproxy.proxies().get(name)
+        made = None if name in known else self.proxied().get(name)
         if made is None:
-            return RunningLink(LinkEnds(self.topology.link(name), proxy, self.node))
-        source = made["upstream"].rpartition(":")[0]
-        model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
-        return RunningLink(LinkEnds(model, proxy, self.node))
+            model = self.topology.link(name)
+        else:
+            source = made["upstream"].rpartition(":")[0]
+            model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
+        proxy = self.service(sites.proxy_beside(self.name, model.dialler))
+        return RunningLink(model, proxy, self.node)
+
+    @property
+    def links(self) -> list[RunningLink]:
+        """The links of the topology."""
+        return [self.link(link.name) for link in self.topology.links]
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.

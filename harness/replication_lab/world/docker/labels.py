@@ -4,7 +4,7 @@ A label is a name and never a path or an instruction: an image can bring labels 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from docker.models.containers import Container
@@ -120,18 +120,15 @@ def project_of(labels: Mapping[str, str] | None) -> str:
 def owners() -> dict[str, set[str]]:
     """Return the owners of all that has a lab's label, by project: of containers, networks and volumes."""
     found: dict[str, set[str]] = {}
-    for each in _all_labels():
+    every = [one.labels for one in containers()]
+    for client in sites.clients():
+        only = {"label": LABEL}
+        things = (*client.networks.list(filters=only), *client.volumes.list(filters=only))
+        every += [thing.attrs.get("Labels") or {} for thing in things]
+    for each in every:
         if name := project_of(each):
             found.setdefault(name, set()).add(each.get(LABEL, ""))
     return found
-
-
-def _all_labels() -> Iterator[Mapping[str, str]]:
-    yield from (one.labels for one in containers())
-    for client in sites.clients():
-        only = {"label": LABEL}
-        for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
-            yield thing.attrs.get("Labels") or {}
 
 
 def compose_files() -> list[str]:

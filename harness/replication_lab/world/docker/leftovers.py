@@ -1,6 +1,6 @@
 """Removal of labs, to the last volume, and of leftovers of killed processes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
@@ -10,7 +10,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.world import clock, lab_files, lock, owners
-from replication_lab.world.docker import attachments, labels, machine, removal, sites
+from replication_lab.world.docker import attachments, labels, machine, removal, sites, swarm
 
 # How a project is named that was attached, not made by the lab: it is restored, not removed.
 ATTACHED = "the attachment of "
@@ -20,10 +20,10 @@ PARTS = ("array", "disk")
 LOOKS, CREATED_SECONDS, POLL_SECONDS = 5, 30, 0.1
 
 
-def remove(project: str) -> None:
+def remove(project: str, forgotten: Collection[str] = ()) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files.
 
-    LabError if one of its sites does not answer; the files, which name the site, then stay.
+    LabError if one of its sites does not answer, unless it is `forgotten`; the files, which name the site, then stay.
     """
     # While a project is removed, the engine may still create what an interrupted `docker compose` had asked for.
     clock.wait_until(
@@ -32,7 +32,7 @@ def remove(project: str) -> None:
         CREATED_SECONDS,
         POLL_SECONDS,
     )
-    sites.refuse_silent(project)
+    sites.refuse_silent(project, forgotten)
     if not attachments.is_elsewhere(project):
         lab_files.remove(project)
 
@@ -40,26 +40,21 @@ def remove(project: str) -> None:
 def _remove_found(project: str) -> bool:
     """Remove what a project has now; return whether it had anything."""
     clients, only = sites.clients(project), {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
-    had_containers = _remove_containers(project)
-    networks = [network for client in clients for network in client.networks.list(filters=only)]
-    for network in networks:
-        removal.unless_gone(network, "remove")
-    volumes = [volume for client in clients for volume in client.volumes.list(filters=only)]
-    # A container that the engine has created since may use one; the next look finds it.
-    with suppress(removal.InUse):
-        for volume in volumes:
-            removal.remove_volume(volume)
-    return bool(had_containers or networks or volumes)
-
-
-def _remove_containers(project: str) -> bool:
-    """Remove the containers that a project has now; return whether it had any."""
     # A server has to release its file system first, then the array its disks; the disks themselves need no order.
     containers = sorted(labels.containers(project), key=_place)
     for _, part in groupby(containers, _place):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(removal.remove_container, part))
-    return bool(containers)
+    networks = [network for client in clients for network in client.networks.list(filters=only)]
+    for network in networks:
+        if not swarm.is_removed_elsewhere(network):
+            removal.unless_gone(network, "remove")
+    volumes = [volume for client in clients for volume in client.volumes.list(filters=only)]
+    # A container that the engine has created since may use one; the next look finds it.
+    with suppress(removal.InUse):
+        for volume in volumes:
+            removal.remove_volume(volume)
+    return bool(containers or networks or volumes)
 
 
 def _place(container: Container) -> int:

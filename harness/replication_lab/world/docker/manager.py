@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.model.lab.manager import AskedManager, ManagerKind, roles_in
+from replication_lab.model.lab.companion import AskedCompanion
+from replication_lab.model.lab.manager import ManagerKind, roles_in
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import at_once, catalogue, compose_template
 from replication_lab.world.docker.service import Service
 
 
-def overlay(lab: str, compose_file: Path, topology: Topology, asked: AskedManager) -> str:
+def overlay(lab: str, compose_file: Path, topology: Topology, asked: AskedCompanion) -> str:
     """Return the Compose file that adds the manager to a topology.
 
     `ports` are those at Toxiproxy by which a node replicates from each other one, {node: {other: port}}.
@@ -52,6 +53,10 @@ class RunningManager:
     def quiet(self) -> None:
         """Let it only observe from now on."""
         at_once.of_each(lambda service: service.run(*self.kind.quiet), self.services)
+
+    def switch(self, node: str) -> None:
+        """Let it make a node the source, as planned; LabError if its command fails."""
+        self.beside([node])[0].run(*self.kind.switchover, node)
 
     def beside(self, nodes: Sequence[str]) -> list[Service]:
         """Return its programs beside these nodes; the only one of a manager that has one."""

@@ -8,17 +8,12 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, compose_template
 from replication_lab.world.docker import images, servers
 
 ENGINES = catalogue.COMPOSE / "engines"
 # Servers have different defaults, so a table would differ on a replica. All versions have these values.
 CHARACTERS = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
-HEAD = """\
-# The servers of nodes that differ, written by `lab up`. With plain Compose:
-#
-#     docker compose --env-file runs/labs/LAB.env -f {file} -f runs/labs/LAB.servers.yaml up --wait
-"""
 
 
 def overlay(
@@ -32,37 +27,26 @@ def overlay(
     texts = servers.of_nodes(topology, text)
     if len(set(texts.values())) == 1 and not exchanged:
         return ""
-    file: dict[str, Any] = {"services": {}, "configs": {}}
+    others_powers = _read(catalogue.COMPOSE / "_parts.yaml")["services"]["server-of-others"]["cap_add"]
+    nodes = []
     for node in topology.nodes:
         server = servers.ready(texts[node.name])
-        configs = _configs(server.engine)
-        given: dict[str, tuple[str, ...]] = {"settings": ("/etc/mysql/conf.d/lab.cnf", "/etc/my.cnf.d/lab.cnf")}
-        if node.name in topology.sources:
-            given["replicate"] = ("/docker-entrypoint-initdb.d/2-replicate.sql",)
-        service: dict[str, Any] = {
-            "image": server.image or images.PREFIX + server.engine,
-            "labels": {"replication-lab.engine": server.engine},
-            "configs": [
-                {"source": f"{name}-{node.name}", "target": target, "mode": 0o444}
-                for name, targets in given.items()
-                for target in targets
-            ],
-        }
-        if node.name in exchanged:
-            service["hostname"] = exchanged[node.name]
-        if server.image:
-            service["cap_add"] = _parts()["server-of-others"]["cap_add"]
-        file["services"][node.name] = service
-        file["configs"] |= {f"{name}-{node.name}": configs[name] for name in given}
-    return HEAD.format(file=compose_file) + msgspec.yaml.encode(file).decode()
-
-
-def _configs(engine: str) -> dict[str, dict[str, str]]:
-    """Return the configs of an engine's Compose file and of what it includes, with the paths of files in full."""
-    return _included(ENGINES / f"{engine}.yaml")
+        nodes.append(
+            {
+                "name": node.name,
+                "engine": server.engine,
+                "image": server.image or images.PREFIX + server.engine,
+                "replicates": node.name in topology.sources,
+                "hostname": exchanged.get(node.name, ""),
+                "cap_add": others_powers if server.image else [],
+                "configs": _included(ENGINES / f"{server.engine}.yaml"),
+            }
+        )
+    return compose_template.filled(ENGINES / "nodes.yaml.j2", topology=compose_file, nodes=nodes)
 
 
 def _included(file: Path) -> dict[str, dict[str, str]]:
+    """Return the configs of a Compose file and of what it includes, with the paths of files in full."""
     read = _read(file)
     found: dict[str, dict[str, str]] = {}
     for other in read.get("include", []):
@@ -73,10 +57,6 @@ def _included(file: Path) -> dict[str, dict[str, str]]:
 
 def _with_full_path(config: dict[str, str], folder: Path) -> dict[str, str]:
     return {key: str((folder / value).resolve()) if key == "file" else value for key, value in config.items()}
-
-
-def _parts() -> dict[str, Any]:
-    return _read(catalogue.COMPOSE / "_parts.yaml")["services"]
 
 
 def _read(file: Path) -> dict[str, Any]:

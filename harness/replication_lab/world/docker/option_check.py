@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from replication_lab.model.core.errors import did_you_mean
+from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.lab.option_file import Option, options_of
-from replication_lab.model.lab.server_log import named_in
+from replication_lab.model.lab.option_file import Option, named_in, options_of
 from replication_lab.model.lab.server_version import Version, parse_version
-from replication_lab.world.docker.servers import said_by
+from replication_lab.model.lab.topology import Topology
+from replication_lab.world.docker import images, servers
 from replication_lab.world.mysql.variables import is_variable, why_unknown
 
 PROGRAM = "server=$(command -v mariadbd || command -v mysqld)"
@@ -41,7 +41,7 @@ class Program:
 @cache
 def program(image: str) -> Program:
     """Return what the server program in an image says of itself; LabError if it cannot be asked."""
-    _, said = said_by(image, KNOWN)
+    _, said = images.said_by(image, KNOWN)
     table = said.partition(TABLE)[2].splitlines()
     # Two more lines belong to the table's head.
     names = (line.split()[0].replace("-", "_") for line in table[2:] if line[:1].isalpha() and "-" * 9 not in line)
@@ -58,7 +58,10 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
     found: dict[Option, str] = {}
     left = [option for option in options_of(file, asked.version) if not option.name.startswith(OF_PLUGINS)]
     for option in left if asked.options else []:
-        if option.name not in asked.options:
+        begun = [name for name in asked.options if name.startswith(option.name)]
+        if option.name not in asked.options and len(begun) == 1 and _takes_prefixes(asked.version):
+            found[option] = f"it is the beginning of {begun[0]}, whose whole name the lab needs to read it back"
+        elif option.name not in asked.options:
             why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
             found[option] = f"{asked.version} has no such option{why}"
         elif not is_variable(option.name, asked.version):
@@ -66,13 +69,18 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
     has_check = asked.version.family == HAVE_CHECK.family and asked.version.numbers >= HAVE_CHECK.numbers
     while left := [option for option in left if option not in found]:
         text = "".join(f"{line}\n" for line in ["[mysqld]", *(_line(asked, option) for option in left)])
-        _, said = said_by(image, f"{WITH_FILE} {CHECK if has_check else HELP}", LAB_OPTIONS=text)
+        script = f"{WITH_FILE} {CHECK if has_check else HELP}"
+        _, said = images.said_by(image, script, environment={"LAB_OPTIONS": text})
         # The first words about an option are those of its error.
         named = {option: line for line in reversed(_about_values(said)) for option in named_in(line, left)}
         if not named:
             break
         found |= named
     return found
+
+
+def _takes_prefixes(version: Version) -> bool:
+    return version.family == "mariadb" or version.numbers < (5, 6)
 
 
 def _about_values(said: str) -> list[str]:
@@ -85,3 +93,23 @@ def _about_values(said: str) -> list[str]:
 def _line(asked: Program, option: Option) -> str:
     value = option.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'{asked.options.get(option.name, option.name)} = "{value}"'
+
+
+def check(topology: Topology, engine: str, files: Mapping[str, GivenFile | None]) -> None:
+    """Raise LabError with all options of these files, by node, that a server does not take, ignores or changes."""
+    texts = servers.of_nodes(topology, engine)
+    asked: dict[tuple[str, GivenFile], list[str]] = {}
+    for node, file in files.items():
+        if file:
+            asked.setdefault((servers.image_of(texts[node]), file), []).append(node)
+    said = [
+        f"{option.place}: {option.name} = {option.value}: {why} ({', '.join(nodes)})"
+        for (image, file), nodes in asked.items()
+        for option, why in complaints(image, file).items()
+    ]
+    if said:
+        raise LabError(
+            "\n  ".join(["the servers do not take these options:", *said]) if len(said) > 1 else said[0],
+            "options that the servers know, with values that they keep unchanged",
+            "correct or remove them in a copy of the file",
+        )

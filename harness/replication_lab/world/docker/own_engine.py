@@ -32,6 +32,7 @@ PID = Path("/var/run/replication-lab-dockerd.pid")
 TRIXIE = 13
 # Debian 12's own engine is 20.10 and its Compose the obsolete v1; these of Debian 13 work with Debian 12's libc.
 DEBIAN_PACKAGES = ("docker.io", "containerd", "docker-cli", "docker-compose", "docker-buildx")
+UPDATE = ("apt-get", "update", "-q")
 UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 
 
@@ -91,13 +92,8 @@ def _missing() -> HostChange:
             "install Docker Desktop or Docker Engine, then ./lab doctor",
         )
     why = "Docker Engine and Compose (they run the lab's servers; none is installed)"
-    return _on_debian(why, start) if platform.freedesktop_os_release().get("ID") == "debian" else _on_ubuntu(why, start)
-
-
-UPDATE = ("apt-get", "update", "-q")
-
-
-def _on_ubuntu(why: str, start: str) -> HostChange:
+    if platform.freedesktop_os_release().get("ID") == "debian":
+        return _on_debian(why, start)
     return HostChange(why, [UPDATE, [*APT_INSTALL, *UBUNTU_PACKAGES]], UBUNTU_PACKAGES, starts=start)
 
 

@@ -4,11 +4,10 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 from docker.models.containers import Container
@@ -30,27 +29,23 @@ from replication_lab.world.docker import (
     labels,
     machine,
     mixed,
+    not_started,
     servers,
     site_files,
+    site_images,
     sites,
+    swarm,
 )
 from replication_lab.world.docker import endpoint as endpoints
 from replication_lab.world.docker import manager as managers
-from replication_lab.world.docker.client import UNANSWERED, EngineGone
-from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
+from replication_lab.world.docker.containers import environment_of
+from replication_lab.world.docker.lab import PASSWORDS, Lab
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
+from replication_lab.world.packets import large_packets
 from replication_lab.world.signals import signals_held
 
-# The first words of a machine's health check after it failed to start its disks or its server for good.
-GIVEN_UP = "the machine did not start its disks or its server"
-# The health check of a replica whose server has given up, or is refused in a way that no retry changes: the reason.
-NOT_REPLICATING = re.compile(
-    r"serving, not replicating: (?:IO|SQL) thread (?:No: (?P<stopped>\S.*)"
-    r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
-    re.DOTALL,
-)
 STATE_TRANSFERS = ("mariabackup", "rsync")
 # In a lab's settings: the Compose file of its topology.
 TOPOLOGY = "LAB_TOPOLOGY"
@@ -66,45 +61,45 @@ def start(asked: LabRequest) -> Lab:
     name, topology = asked.name, asked.topology
     passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
+    site_images.bring_all(asked)
     placed = site_files.services(topology, asked.sites)
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
     write_whole(env_file, _environment(lab, placed).encode())
-    files = [compose_file(lab)]
+    file, nodes = compose_file(lab), [node.name for node in topology.nodes]
     if catalogue.is_resized(topology.name):
-        write_whole(files[0], catalogue.compose_text(topology.name).encode())
-    if differing := mixed.overlay(topology, asked.engine, files[0]):
-        files.append(lab_files.file_of(name, lab_files.SERVERS))
-        write_whole(files[-1], differing.encode())
+        write_whole(file, catalogue.compose_text(topology.name).encode())
+    overlays = {lab_files.SERVERS: mixed.overlay(topology, asked.engine, file)}
     if asked.storage:
-        files.append(lab_files.file_of(name, lab_files.STORAGE))
-        write_whole(files[-1], storage_overlay.overlay(name, files[0], asked.storage).encode())
+        overlays[lab_files.STORAGE] = storage_overlay.overlay(name, file, asked.storage)
     if asked.endpoint:
-        nodes = [node.name for node in topology.nodes]
-        text = endpoints.overlay(name, files[0], topology.replication, nodes, asked.endpoint)
-        files.append(lab_files.file_of(name, lab_files.ENDPOINT))
-        write_whole(files[-1], text.encode())
+        overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
     if asked.manager and catalogue.manager(asked.manager.name).image:
-        text = managers.overlay(name, files[0], topology, asked.manager)
-        files.append(lab_files.file_of(name, lab_files.MANAGER))
-        write_whole(files[-1], text.encode())
+        overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
     if placed:
-        files.append(lab_files.file_of(name, lab_files.SITES))
-        write_whole(files[-1], site_files.overlay(topology, asked.sites).encode())
+        overlays[lab_files.SITES] = site_files.overlay(name, topology, asked.sites)
+    files = [file]
+    for suffix, text in overlays.items():
+        if text:
+            files.append(lab_files.file_of(name, suffix))
+            write_whole(files[-1], text.encode())
     profiles = ("load",) if asked.load else ()
     engines = {each: site.endpoint for each, site in placed.items() if each not in site_files.OPTIONAL or asked.load}
     started = compose.Project(name, tuple(files), env_file, profiles, engines)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)):
+            swarm.make_network(name, asked.sites)
             if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
-                started.up(lambda: _has_lost_one(name), arrays)
-            started.up(lambda: _has_lost_one(name))
+                started.up(lambda: not_started.has_lost_one(name), arrays)
+            started.up(not_started.of_lab(lab))
         _refuse_another_server(lab)
+        if dropped := large_packets.refusal(lab.links):
+            raise dropped
     except BaseException as error:
         try:
             if isinstance(error, subprocess.CalledProcessError):
-                raise _why_not_started(lab, error) from error
+                raise not_started.why_not_started(lab, error) from error
             raise
         finally:
             with signals_held():
@@ -146,10 +141,10 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     running = _of_running(lab, overlay)
     try:
         with exported(lab_files.settings(lab.name)):
-            running.up(lambda: _has_lost_one(lab.name, services), services)
+            running.up(lambda: not_started.has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
-        raise _why_not_started(lab, error) from error
+        raise not_started.why_not_started(lab, error) from error
     lab.refresh()
 
 
@@ -159,7 +154,7 @@ def make_again(lab: Lab, service: str) -> None:
         with exported(lab_files.settings(lab.name)):
             _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
     except subprocess.CalledProcessError as error:
-        raise _why_not_started(lab, error) from error
+        raise not_started.why_not_started(lab, error) from error
 
 
 def _of_running(lab: Lab, overlay: Path) -> compose.Project:
@@ -169,39 +164,6 @@ def _of_running(lab: Lab, overlay: Path) -> compose.Project:
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
     return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
-
-
-def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
-    """Return whether a container of these services (default: all) cannot become healthy; waiting would take minutes."""
-    found = {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(name)}
-    return any(_is_lost(one) for service, one in found.items() if service in services or not services)
-
-
-def _is_lost(container: Container) -> bool:
-    """Return whether a container has ended, its machine has given up starting, or its server has given up its source.
-
-    The health checks of images/vm/guest/server and images/database/lab-health report the last two.
-    """
-    if container.status in ("exited", "dead") or _health(container) == "unhealthy":
-        return True
-    if _refused_by_its_source(container):
-        return True
-    return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
-
-
-def _health(container: Container) -> str:
-    return str(container.attrs["State"].get("Health", {}).get("Status", ""))
-
-
-def _checks(container: Container) -> list[dict[str, Any]]:
-    return container.attrs["State"].get("Health", {}).get("Log") or []
-
-
-def _refused_by_its_source(container: Container) -> str:
-    """Return the server's error if a replica cannot replicate from its source; an empty string if it can."""
-    last = _checks(container)[-1:]
-    found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
-    return (found["stopped"] or found["refused"]) if found else ""
 
 
 def check_state_transfer() -> None:
@@ -251,49 +213,6 @@ def _settings(lab: Lab) -> dict[str, str]:
         # Of the account that an endpoint checks the nodes with; made of another, so that no place has to keep it.
         "LAB_ENDPOINT_PASSWORD": sha256(f"endpoint {lab.passwords['root']}".encode()).hexdigest()[:16],
     }
-
-
-def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
-    said = (error.stderr or b"").decode(errors="replace").strip()
-    last = "\n  ".join(said.splitlines()[-4:])
-    if any(each in said for each in UNANSWERED):
-        return EngineGone(last)
-    if "address already in use" in said or "port is already allocated" in said:
-        advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
-        if sites.others(lab.name):
-            advice = "./lab down for the other lab on these sites, or another --site-address: these ports are fixed"
-        return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
-    for service, container in lab.containers.items():
-        if reason := _refused_by_its_source(container):
-            return _cannot_follow(lab, service, reason)
-    # Report a lost node first: it is the reason why others do not become healthy.
-    for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
-        health = container.attrs["State"].get("Health", {})
-        if container.status != "running" or health.get("Status") not in (None, "healthy"):
-            return _never_healthy(lab, service, container.status, health)
-    return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
-
-
-def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
-    runs = servers.of_nodes(lab.topology, lab.engine)
-    sources = [link.source for link in lab.topology.links if link.target == service]
-    ends = [f"{node} ({runs[node]})" for node in (service, *sources)]
-    return LabError(
-        f"{' cannot replicate from '.join(ends)}: {reason}",
-        "servers of which one can replicate from the other",
-        "./lab list engines",
-    )
-
-
-def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
-    checks = health.get("Log") or []
-    said = checks[-1]["Output"].strip() if checks else "no health check answered"
-    log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
-    return LabError(
-        f"{service} did not become healthy ({status}; {said}). Its last log lines:\n  {log}",
-        "a healthy server that replicates",
-        "./lab doctor",
-    )
 
 
 def find(name: str | None = None) -> Lab:
@@ -386,8 +305,7 @@ def _passwords(node: Container) -> dict[str, str]:
 
     Empty if it has none of root's.
     """
-    entries: list[str] = node.attrs["Config"].get("Env") or []
-    variables = dict(entry.partition("=")[::2] for entry in entries)
+    variables = environment_of(node)
     root = variables.get("MYSQL_ROOT_PASSWORD", "")
     return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()} if root else {}
 

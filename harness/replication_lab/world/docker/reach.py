@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, images, machine, site_images
-from replication_lab.world.docker.carried import Carried
+from replication_lab.world.docker.by_ssh import carry
 from replication_lab.world.docker.conversation import Conversation
-from replication_lab.world.machine_files import BOOT, HERE, MachineFiles
+from replication_lab.world.host import BOOT, HERE, MachineFiles
 
 IMAGE = "toxiproxy"
 START_SECONDS = 20
@@ -57,7 +57,6 @@ _ways: dict[tuple[str, str, int], tuple[str, int]] = {}
 
 
 def _hand(site: str = "") -> _Hand:
-    """Return the running container, started again if the engine was."""
     with _guard:
         if site not in _hands or _hands[site].talk.has_ended:
             _hands[site] = _Hand(site)
@@ -74,7 +73,7 @@ def address(host: str, port: int, site: str = "") -> tuple[str, int]:
         if (site, host, port) not in _ways:
             listening = socket.create_server(("127.0.0.1", 0))
             connect = ("exec", "--interactive", _hand(site).name, "/reach", f"{host}:{port}")
-            Carried(listening, lambda: [*engine.command_for(site), *connect])
+            carry(listening, lambda: [*engine.command_for(site), *connect])
             _ways[site, host, port] = listening.getsockname()
         return _ways[site, host, port]
 

@@ -79,6 +79,11 @@ def unless_gone(thing: Any, act: str, **options: Any) -> None:
 
 
 def _is_passing(error: DockerException) -> bool:
-    """Return whether another removal of the same thing is going on, or the engine failed under load."""
+    """Return whether another removal of the same thing is going on, or the engine failed under load.
+
+    A swarm's network is in use for a moment after its last container is gone.
+    """
     said = str(error)
-    return "already in progress" in said or (isinstance(error, APIError) and "annot remove container" in said)
+    if "already in progress" in said or "in use by task" in said:
+        return True
+    return isinstance(error, APIError) and "annot remove container" in said

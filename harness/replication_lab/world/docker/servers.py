@@ -4,14 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from docker.errors import APIError
-
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.server_name import FORMS, ServerName, by_node, parse_server, text_of_nodes
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import engine, images, machine
+from replication_lab.world.docker import images, machine
 from replication_lab.world.mysql.dialects import dialect_of, dialects
 
 ASK_VERSION = "mariadbd --version 2>/dev/null || mysqld --version"
@@ -128,23 +126,7 @@ def _family(engine_name: str) -> str:
 
 def version_of(image: str) -> Version:
     """Return the version that the server program in an image reports."""
-    status, said = said_by(image, ASK_VERSION)
+    status, said = images.said_by(image, ASK_VERSION)
     if status:
         raise LabError(f"`{ASK_VERSION}` failed in it: {said.strip()}")
     return parse_version(said)
-
-
-def said_by(image: str, script: str, **environment: str) -> tuple[int, str]:
-    """Run a script for sh in a container of its own, without a network; return its exit status and what it printed."""
-    try:
-        container = engine.client().containers.create(
-            image, ["-c", script], entrypoint="sh", network_disabled=True, cap_drop=["ALL"], environment=environment
-        )
-        try:
-            container.start()
-            return container.wait()["StatusCode"], container.logs().decode(errors="replace")
-        finally:
-            # Also the volumes that the image declares: the client library's own removal leaves them.
-            container.remove(force=True, v=True)
-    except APIError as error:
-        raise LabError(f"`{script}` failed in {image}: {error}") from error

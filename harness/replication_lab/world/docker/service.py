@@ -20,7 +20,7 @@ from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import machine, reach, sites, sql_client
-from replication_lab.world.docker.containers import LabContainers, engine_of, seconds_of
+from replication_lab.world.docker.containers import LabContainers, engine_of, environment_of, seconds_of
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.machines import guest
 from replication_lab.world.mysql.dialects import Dialect, dialects
@@ -124,7 +124,7 @@ class Service:
         pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
-            said = without_passwords((err or out).strip(), {**_environment(self.container), **(environment or {})})
+            said = without_passwords((err or out).strip(), {**environment_of(self.container), **(environment or {})})
             last = "\n  ".join(said.splitlines()[-8:])
             if command[:1] == tuple(guest.IN_GUEST) and answer.exit_code == guest.SILENT:
                 raise guest.silent(self.container, self.name, self.project, last)
@@ -352,11 +352,6 @@ def without_passwords(text: str, environment: Mapping[str, str]) -> str:
 def _since(seconds: float | None) -> float | None:
     """Return the moment so many seconds ago, as the engine takes it; None without a limit."""
     return None if seconds is None else datetime.now(UTC).timestamp() - seconds
-
-
-def _environment(container: Container) -> dict[str, str]:
-    entries = container.attrs["Config"].get("Env") or []
-    return dict(entry.partition("=")[::2] for entry in entries)
 
 
 def stays_open(address: tuple[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""The Compose file of a lab whose nodes are on several sites: what each publishes on its address, and dials."""
+"""The Compose file of a lab whose nodes are on several sites: what each publishes or joins, and dials."""
 
 import json
 from collections.abc import Mapping
@@ -7,14 +7,23 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.lab import site
-from replication_lab.model.lab.site import PROXY, Site
+from replication_lab.model.lab.site import GALERA, PROXY, SERVER_PORT, Site
 from replication_lab.model.lab.topology import Topology, mapping_of
 from replication_lab.world import catalogue
 
 # The services of a profile, which are started only if they are asked for.
 OPTIONAL = ("load",)
-MYSQL_PORT = 3306
 HEAD = "# Written by `lab up --site` for {name}.\n"
+# Compose merges mappings, and refuses a network that is external and has the topology's labels.
+NETWORK = """\
+networks:
+  default: !override
+    name: {network}
+    external: true
+"""
+# Starts a node of a Galera cluster that shares no volume with the others.
+APART = "galera-start-apart"
+API_PORT = 8474
 
 
 def services(topology: Topology, nodes: Mapping[str, Site]) -> dict[str, Site]:
@@ -22,31 +31,76 @@ def services(topology: Topology, nodes: Mapping[str, Site]) -> dict[str, Site]:
     return site.of_services(topology, _document(topology)["services"], nodes) if nodes else {}
 
 
-def overlay(topology: Topology, nodes: Mapping[str, Site]) -> str:
+def network_of(project: str) -> str:
+    """Return the name of the network of a lab that all its sites are in."""
+    return f"{project}_sites"
+
+
+def overlay(project: str, topology: Topology, nodes: Mapping[str, Site]) -> str:
     """Return the Compose file that a lab's own files are extended by, the same for every site.
 
     A node's name leads to its site's address where it runs elsewhere, so a name means the same server on all sites.
     """
-    document, placed = _document(topology), services(topology, nodes)
-    proxy = placed[PROXY]
-    added: dict[str, dict[str, Any]] = {}
-    for name, here in nodes.items():
-        port = site.port_of(topology, name)
-        added[name] = {"ports": [f"{here.address}:{port}:{MYSQL_PORT}"], **_hosts(here, {PROXY: proxy})}
-    ports = [f"{proxy.address}:{port}:{port}" for port in site.proxy_ports(topology, nodes)]
-    added[PROXY] = {"ports": ports, **_hosts(proxy, nodes)}
+    document, proxies = _document(topology), site.proxies(topology, nodes)
+    by_overlay = any(each.is_on_overlay for each in nodes.values())
+    beside = {here: name for name, here in proxies.items()}
+    added = {name: _node(topology, name, here, beside[here]) for name, here in nodes.items()}
+    configs: dict[str, Any] = {}
+    if topology.replication == GALERA:
+        configs[APART] = {"file": str(catalogue.COMPOSE / "engines" / APART)}
+        through = " ".join(f"{name}={beside[here]}" for name, here in nodes.items())
+        for name in nodes:
+            sidecar = document["services"][name]["network_mode"].removeprefix("service:")
+            added[sidecar] = {"environment": {"LAB_PROXIES": through}}
     links = json.loads(document["configs"]["links"]["content"])
-    for link in links:
-        node = link["upstream"].rpartition(":")[0]
-        if nodes[node] != proxy:
-            link["upstream"] = f"{node}:{site.port_of(topology, node)}"
-    content = {"services": added, "configs": {"links": {"content": json.dumps(links)}}}
-    return HEAD.format(name=topology.name) + msgspec.yaml.encode(content).decode()
+    dialled_from = {proxy: nodes[link.dialler] for link in topology.links for proxy in link.proxies}
+    for name, here in proxies.items():
+        own = [_link(topology, link, nodes, here) for link in links if dialled_from[link["name"]] == here]
+        configs["links" if name == PROXY else f"links-{name}"] = {"content": json.dumps(own)}
+        added[name] = _proxy(name, nodes, here)
+    content = msgspec.yaml.encode({"services": added, "configs": configs}).decode()
+    network = NETWORK.format(network=network_of(project)) if by_overlay else ""
+    return HEAD.format(name=topology.name) + content + network
 
 
-def _hosts(here: Site, others: Mapping[str, Site]) -> dict[str, Any]:
-    found = {name: there.address for name, there in others.items() if there != here}
-    return {"extra_hosts": found} if found else {}
+def _node(topology: Topology, name: str, here: Site, proxy: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if not here.is_on_overlay:
+        found["ports"] = [f"{here.address}:{site.port_of(topology, name)}:{SERVER_PORT}"]
+    elif topology.replication == GALERA:
+        found["entrypoint"] = ["bash", f"/usr/local/bin/{APART}"]
+        found["configs"] = [{"source": APART, "target": f"/usr/local/bin/{APART}", "mode": 0o555}]
+    elif proxy != PROXY:
+        # In the network of all sites the name is that of another site's.
+        found["links"] = [f"{proxy}:{PROXY}"]
+    return found
+
+
+def _link(topology: Topology, link: dict[str, str], nodes: Mapping[str, Site], here: Site) -> dict[str, str]:
+    node, _, port = link["upstream"].rpartition(":")
+    if int(port) != SERVER_PORT:
+        return link
+    host, number = site.server_at(topology, node, nodes[node], here)
+    return {**link, "upstream": f"{host}:{number}"}
+
+
+def _proxy(name: str, nodes: Mapping[str, Site], here: Site) -> dict[str, Any]:
+    """Return what a Toxiproxy has beside the topology's own; each further one is like that."""
+    found: dict[str, Any] = {}
+    if not here.is_on_overlay:
+        found["extra_hosts"] = {node: there.address for node, there in nodes.items() if there != here}
+    if name == PROXY:
+        return found
+    made: dict[str, Any] = dict(_parts()[PROXY])
+    made["configs"] = [{**made["configs"][0], "source": f"links-{name}"}]
+    made["ports"] = [f"127.0.0.1::{API_PORT}"]
+    if not here.is_on_overlay:
+        made["networks"] = {"default": {"aliases": [PROXY]}}
+    return made | found
+
+
+def _parts() -> dict[str, Any]:
+    return mapping_of("_parts", (catalogue.COMPOSE / "_parts.yaml").read_text())["services"]
 
 
 def _document(topology: Topology) -> dict[str, Any]:

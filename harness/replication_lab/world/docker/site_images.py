@@ -7,10 +7,22 @@ from collections.abc import Iterable
 from docker.errors import ImageNotFound
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.site import GALERA
 from replication_lab.world import lock
-from replication_lab.world.docker import engine, sites
+from replication_lab.world.docker import engine, free_space, images, servers, sites
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.client import EngineClient
+
+
+def bring_all(asked: LabRequest) -> None:
+    """Bring to other sites the images of a lab's nodes, of its own services, and of the clients that measure there."""
+    nodes = [servers.image_of(text) for text in servers.of_nodes(asked.topology, asked.engine).values()]
+    own = ["toxiproxy", free_space.IMAGE, *(["load"] if asked.load else [])]
+    own += ["sidecar"] if asked.topology.replication == GALERA else []
+    for endpoint in sorted({site.endpoint for site in asked.sites.values()} - {""}):
+        images.ensure([free_space.IMAGE])
+        bring(endpoint, list(dict.fromkeys([*nodes, *(images.PREFIX + each for each in own)])))
 
 
 def bring(site: str, names: Iterable[str]) -> None:
@@ -23,7 +35,11 @@ def bring(site: str, names: Iterable[str]) -> None:
     with lock.held("images"):
         if wanted := [name for name in names if not _has(there, name)]:
             _refuse_another_processor(site, there)
-            _copy(site, wanted)
+            # The image that reads the free space there goes first.
+            reader = [name for name in wanted if name == free_space.READER]
+            for part in filter(None, (reader, [name for name in wanted if name not in reader])):
+                _refuse_full(site, there, part)
+                _copy(site, part)
 
 
 def _has(there: EngineClient, name: str) -> bool:
@@ -44,6 +60,17 @@ def _refuse_another_processor(site: str, there: EngineClient) -> None:
             f"the site {site} has the processor {processor}, and the images here are for {engine.processor()}",
             "sites of one processor",
             "a command on a machine of that processor, with DOCKER_HOST",
+        )
+
+
+def _refuse_full(site: str, there: EngineClient, names: list[str]) -> None:
+    needed = sum(engine.client().images.get(name).attrs["Size"] for name in names) // 1_000_000
+    free = free_space.megabytes(there)
+    if free is not None and free < needed:
+        raise LabError(
+            f"{free} MB free on the disk of {there.info()['DockerRootDir']} at the site {site}",
+            f"{needed} MB to load {', '.join(names)}",
+            f"DOCKER_HOST={site} docker system prune",
         )
 
 

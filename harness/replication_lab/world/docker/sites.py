@@ -1,13 +1,13 @@
 """The engines of labs whose nodes are on several sites, as their settings name them: asked together, found again."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.site import Site
+from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.lab.site import PROXY, Site
 from replication_lab.world import clock, lab_files
 from replication_lab.world.docker import engine
 from replication_lab.world.docker.client import EngineClient
@@ -18,6 +18,8 @@ SITES = "LAB_SITES"
 SILENT_SECONDS = 10
 _silent: dict[str, tuple[float, LabError]] = {}
 _warned: set[str] = set()
+# The endpoints that this command was given: what a forgotten lab left there is a leftover.
+_used: set[str] = set()
 
 
 def setting(services: Mapping[str, Site]) -> dict[str, str]:
@@ -37,6 +39,22 @@ def of(project: str) -> dict[str, Site]:
 def of_service(project: str, service: str) -> Site:
     """Return the site of a service of a lab; of a lab on one engine it is that engine, without an address."""
     return of(project).get(service, Site())
+
+
+def use(nodes: Mapping[str, Site]) -> None:
+    """Let this command look for labs and leftovers on these sites, too."""
+    _used.update(site.endpoint for site in nodes.values())
+
+
+def proxies(project: str) -> dict[str, Site]:
+    """Return the site of each Toxiproxy of a lab by its service: the topology's own first."""
+    return {name: site for name, site in of(project).items() if name.startswith(PROXY)} or {PROXY: Site()}
+
+
+def proxy_beside(project: str, node: str) -> str:
+    """Return the service of the Toxiproxy on a node's site, which the node dials."""
+    here = of_service(project, node)
+    return next((name for name, site in proxies(project).items() if site == here), PROXY)
 
 
 def others(project: str = "") -> list[str]:
@@ -61,9 +79,13 @@ def client(endpoint: str) -> EngineClient:
 
 
 def clients(project: str = "") -> list[EngineClient]:
-    """Return a client of the command's engine, and of each other one that answers; warn once of each that is silent."""
+    """Return a client of the command's engine, and of each other one that answers; warn once of each that is silent.
+
+    They are those of a project's sites. What has no settings here can be anywhere: a lab whose site was forgotten.
+    """
     found = [engine.client()]
-    for endpoint in others(project):
+    is_known = project and lab_files.settings(project)
+    for endpoint in others(project) if is_known else sorted({*others(), *_used}):
         try:
             found.append(client(endpoint))
         except LabError as error:
@@ -84,18 +106,45 @@ def silent(project: str) -> list[str]:
     return found
 
 
-def refuse_silent(project: str) -> None:
-    """Raise LabError if a site of a lab does not answer: what is not seen is not known to be gone."""
+def services_at(project: str, endpoint: str) -> str:
+    """Return the services of a lab that are on a site, as words."""
+    return ", ".join(name for name, site in of(project).items() if site.endpoint == endpoint)
+
+
+def refuse_silent(project: str, forgotten: Collection[str] = ()) -> None:
+    """Raise LabError if a site of a lab does not answer: what is not seen is not known to be gone.
+
+    Those that the user has `forgotten`, by their endpoints, are gone for good.
+    """
     for endpoint in others(project):
+        if endpoint in forgotten:
+            continue
         try:
             client(endpoint)
         except LabError as error:
-            nodes = ", ".join(name for name, site in of(project).items() if site.endpoint == endpoint)
             raise LabError(
-                f"{error.found}: what {project} has there is not removed ({nodes})",
-                "a site that answers",
+                f"{error.found}: what {project} has there is not removed ({services_at(project, endpoint)})",
+                f"a site that answers; if it is lost for good: ./lab down --lab {project} --forget-site {endpoint}",
                 f"{error.next_step}; then ./lab down --lab {project}",
             ) from error
+
+
+def forgettable(project: str, named: Iterable[str]) -> list[str]:
+    """Return the endpoints of a lab's sites that the user names, by an endpoint or a node, and wants to forget.
+
+    Raise LabError for a name that is no other site of the lab, and for a site that answers.
+    """
+    known, found = others(project), []
+    for name in named:
+        endpoint = name if name in known else of(project).get(name, Site()).endpoint
+        if not endpoint:
+            raise unknown_name(f"site of {project} besides the command's own engine", name, known, "./lab status")
+        if endpoint not in silent(project):
+            raise LabError(
+                f"the site {endpoint} answers", "a site that is lost for good", f"./lab down --lab {project}"
+            )
+        found.append(endpoint)
+    return found
 
 
 def refuse_missing(project: str, service: str) -> None:

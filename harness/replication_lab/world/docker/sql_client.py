@@ -6,7 +6,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from replication_lab.model.core.errors import LabError
@@ -103,13 +102,9 @@ def _end(
         with suppress(LabError):
             # An error says that the session has ended.
             server.execute(f"KILL {thread}")
-        clock.wait_until(partial(_has_ended, process), "the client to end", END_SECONDS)
+        clock.wait_until(lambda: process.poll() is not None, "the client to end", END_SECONDS)
     except LabError:
         end = f'./lab sql {server.name} -e "KILL {thread}"'
         return f"a statement may still run on {server.name}, and its outcome is unknown; to end it: {end}"
     failed = _failure(process.wait(), errors)
     return f"{place_of(failed.line if failed else None)} was ended on {server.name}, and its outcome is unknown"
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    return process.poll() is not None

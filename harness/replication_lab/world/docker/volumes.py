@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 from docker.errors import NotFound
-from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import DATA, Storage
@@ -19,6 +18,8 @@ COPY = (
     "/from /to"
 )
 COPY_SECONDS = 3600
+# The file systems of Docker's own volume driver whose content goes when the last container that has the volume stops.
+IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def of(lab: Lab, node: str) -> list[str]:
@@ -38,7 +39,18 @@ def copy(lab: Lab, old: str, new: str) -> None:
     _remove_if_there(name)
     try:
         with signals.signals_deferred():
-            copying = _start_copying(lab, name, old, new)
+            copying = engine.client().containers.run(
+                "replication-lab/array",
+                ["-c", COPY],
+                entrypoint="sh",
+                name=name,
+                detach=True,
+                network_disabled=True,
+                cap_drop=["ALL"],
+                cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
+                labels={LABEL: owners.owner(), PROJECT: lab.name, SERVICE: "copy"},
+                volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
+            )
         status = copying.wait(timeout=COPY_SECONDS)["StatusCode"]
         if status:
             said = copying.logs(tail=5).decode(errors="replace").strip()
@@ -49,24 +61,18 @@ def copy(lab: Lab, old: str, new: str) -> None:
         _remove_if_there(name)
 
 
-def _start_copying(lab: Lab, name: str, old: str, new: str) -> Container:
-    return engine.client().containers.run(
-        "replication-lab/array",
-        ["-c", COPY],
-        entrypoint="sh",
-        name=name,
-        detach=True,
-        network_disabled=True,
-        cap_drop=["ALL"],
-        cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
-        labels={LABEL: owners.owner(), PROJECT: lab.name, SERVICE: "copy"},
-        volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
-    )
-
-
 def _remove_if_there(name: str) -> None:
     with suppress(NotFound):
         engine.client().containers.get(name).remove(force=True)
+
+
+def is_in_memory(volume: str) -> bool:
+    """Return whether the content of a volume goes with the last container that has it; False if there is none."""
+    try:
+        options = engine.client().volumes.get(volume).attrs.get("Options") or {}
+    except NotFound:
+        return False
+    return options.get("type") in IN_MEMORY
 
 
 def remove_array(lab: Lab, storage: Storage, node: str) -> None:

@@ -138,17 +138,14 @@ class PacemakerCluster:
 
     def status(self, node: str = "") -> ClusterStatus:
         """Return the status as a machine sees it, or the first one that answers; LabError if none does."""
-        return parse_status(self._tell("status", node=node))
+        return parse_status(self.tell("status", node=node))
 
     def address(self) -> str:
         """Return the address at which clients find the service, on either machine."""
-        return self._tell("address").strip().partition("/")[0]
+        return self.tell("address").strip().partition("/")[0]
 
-    def tell(self, word: str, node: str) -> None:
-        """Run the command standby or online for a machine."""
-        self._tell(word, node)
-
-    def _tell(self, *words: str, node: str = "") -> str:
+    def tell(self, *words: str, node: str = "") -> str:
+        """Return the output of a cluster's command in a machine, by default in the first one that answers."""
         errors = []
         # Only a question is repeated at another machine: a command with an effect names its own.
         for asked in [node] if node else self.nodes:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 from docker.errors import APIError, NotFound
-from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
@@ -55,7 +54,17 @@ def launcher() -> Launcher:
     refuse_host()
     chosen = os.environ.get("LAB_VM", "auto")
     if chosen != "auto":
-        return _as_asked(chosen)
+        if chosen not in LAUNCHERS:
+            raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
+        if chosen == "kvm" and not KVM.exists():
+            raise LabError(
+                f"LAB_VM is kvm, but {KVM} does not exist",
+                "a host with KVM (nested virtualization enabled)",
+                "unset LAB_VM",
+            )
+        if chosen == "kvm" and not kvm_boots():
+            raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
+        return Launcher(chosen, "set by LAB_VM")
     if not KVM.exists():
         return Launcher("uml", f"there is no {KVM}")
     if kvm_boots():
@@ -83,20 +92,6 @@ def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
     }
 
 
-def _as_asked(chosen: str) -> Launcher:
-    if chosen not in LAUNCHERS:
-        raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
-    if chosen == "kvm" and not KVM.exists():
-        raise LabError(
-            f"LAB_VM is kvm, but {KVM} does not exist",
-            "a host with KVM (nested virtualization enabled)",
-            "unset LAB_VM",
-        )
-    if chosen == "kvm" and not kvm_boots():
-        raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
-    return Launcher(chosen, "set by LAB_VM")
-
-
 def is_known() -> bool:
     """Return whether `launcher` answers at once, without an image to build or a guest to start."""
     return os.environ.get("LAB_VM", "auto") not in ("auto", "kvm") or not KVM.exists() or _remembered() is not None
@@ -113,11 +108,8 @@ def kvm_boots() -> bool:
 
 def _remembered() -> Trial | None:
     """Return the trial of this boot of the host; another kernel, or KVM enabled since, may change the result."""
-    try:
-        tried = msgspec.json.decode(files.read_own(TRIED) or b"", type=Trial)
-    except msgspec.DecodeError:
-        return None
-    return tried if tried.boot_id == owners.boot() else None
+    tried = files.read_own_as(TRIED, Trial)
+    return tried if tried and tried.boot_id == owners.boot() else None
 
 
 def _try_kvm() -> bool:
@@ -125,7 +117,11 @@ def _try_kvm() -> bool:
     name = f"replication-lab-kvm-{secrets.token_hex(4)}"
     try:
         trial = engine.client().containers.run(detach=True, **container(name, "kvm", {"LAB_SERVER": "off"}))
-        clock.wait_until(lambda: _is_up(trial), "the agent of the guest to answer", KVM_TRIAL_SECONDS)
+        clock.wait_until(
+            lambda: trial.exec_run(["guest", "true"]).exit_code == 0,
+            "the agent of the guest to answer",
+            KVM_TRIAL_SECONDS,
+        )
     except (LabError, APIError):
         # The engine refuses a device that it is not allowed to pass on, and a command in a container that has ended.
         return False
@@ -133,10 +129,6 @@ def _try_kvm() -> bool:
         with suppress(NotFound):
             removal.remove_container(engine.client().containers.get(name))
     return True
-
-
-def _is_up(trial: Container) -> bool:
-    return trial.exec_run(["guest", "true"]).exit_code == 0
 
 
 def each_mib() -> int:

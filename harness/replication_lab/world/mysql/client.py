@@ -1,7 +1,7 @@
 """A client like that of an application: it knows each transaction's outcome, and reopens a lost connection."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import pymysql
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.history import Outcome
-from replication_lab.model.lab.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
+from replication_lab.model.lab.mysql_errors import NO_CONNECTION, code_of, conflict, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.mysql.tls import TlsConnection
 
@@ -132,17 +132,38 @@ class ApplicationClient:
         if broken:
             self.close()
         else:
-            self._roll_back(connection)
+            try:
+                connection.rollback()
+            except (pymysql.err.MySQLError, OSError):
+                self.close()
         return TransactionAnswer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
-
-    def _roll_back(self, connection: pymysql.Connection) -> None:
-        try:
-            connection.rollback()
-        except (pymysql.err.MySQLError, OSError):
-            self.close()
 
     def close(self) -> None:
         if self._connection is not None:
             with suppress(pymysql.err.MySQLError, OSError):
                 self._connection.close()
             self._connection = None
+
+
+class Conflict(Exception):
+    """An error for a transaction that lost against another one and was rolled back; `kind` is deadlock or timeout."""
+
+    def __init__(self, kind: str):
+        super().__init__(kind)
+        self.kind = kind
+
+
+@contextmanager
+def transaction(connection: pymysql.Connection) -> Iterator[pymysql.cursors.Cursor]:
+    """Run a transaction, committed at the end of the block; Conflict if it lost and was rolled back."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            yield cursor
+            cursor.execute("COMMIT")
+    except pymysql.err.MySQLError as error:
+        kind = conflict(code_of(error))
+        if not kind:
+            raise
+        connection.rollback()
+        raise Conflict(kind) from error

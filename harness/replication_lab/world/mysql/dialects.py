@@ -110,14 +110,11 @@ def dialects() -> dict[str, Dialect]:
 def dialect_of(version: Version) -> str:
     """Return the name of the dialect that a server of this version takes; LabError if none fits."""
     for name, each in dialects().items():
-        if each.family == version.family and each.since <= version.numbers and not _is_later(version, each):
+        is_before = not each.before or version.numbers < each.before
+        if each.family == version.family and each.since <= version.numbers and is_before:
             return name
     known = ", ".join(f"{each.family} {_range(each)}" for each in dialects().values())
     raise LabError(f"{version} is not a supported version", f"one of {known}", "./lab list engines")
-
-
-def _is_later(version: Version, dialect: Dialect) -> bool:
-    return bool(dialect.before) and version.numbers >= dialect.before
 
 
 def _range(dialect: Dialect) -> str:

@@ -1,20 +1,14 @@
 """The features of a running server: what topologies and cases may require, read from its variables and version."""
 
+from pathlib import Path
+
+import msgspec
+
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.mysql.server import Server
 
 # A server with one of these variables has the feature.
-BY_VARIABLE = {
-    "semisync": ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"),
-    "wait_point": ("rpl_semi_sync_master_wait_point", "rpl_semi_sync_source_wait_point"),
-    "wait_count": ("rpl_semi_sync_master_wait_for_slave_count", "rpl_semi_sync_source_wait_for_replica_count"),
-    "gtid": ("gtid_domain_id", "gtid_mode"),
-    "optimistic": ("slave_parallel_mode",),
-    "per_database": ("replica_parallel_type",),
-    "logical_clock": ("replica_parallel_type",),
-    "group": ("group_replication_group_name",),
-    "tmp_aria": ("aria_used_for_temp_tables",),
-}
+BY_VARIABLE = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, tuple[str, ...]])
 PROVIDER = "wsrep_provider"
 # The features that a server can report; replication that is not among them lies below it, or every server has it.
 REPORTED = frozenset({*BY_VARIABLE, "galera"})

@@ -9,7 +9,7 @@ AT_ONCE = {"innodb_io_capacity_max": 40_000, "innodb_io_capacity": 20_000, "inno
 # Set to ON, it makes MariaDB write all pages in 0.1 s. Its page cleaner works once a second, and takes 3 s.
 CHECKPOINT = "innodb_log_checkpoint_now"
 # The server dirties its last system pages again as soon as they are written.
-FEW_PAGES = 50
+DIRTY, FEW_PAGES = "Innodb_buffer_pool_pages_dirty", 50
 LONGEST_SECONDS = 120
 
 
@@ -21,11 +21,9 @@ def write_pages(server: Server) -> None:
         server.execute(f"SET GLOBAL {name} = ON")
     try:
         clock.wait_until(
-            lambda: _dirty_pages(server) <= FEW_PAGES, f"{server.name} to write its changed pages", LONGEST_SECONDS
+            lambda: server.counters(DIRTY)[DIRTY] <= FEW_PAGES,
+            f"{server.name} to write its changed pages",
+            LONGEST_SECONDS,
         )
     finally:
         server.set_global(**USUALLY)
-
-
-def _dirty_pages(server: Server) -> int:
-    return int(server.rows("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'")[0]["Value"])

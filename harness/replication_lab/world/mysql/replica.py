@@ -324,7 +324,10 @@ class Replica:
             # Also after an interruption. Raise the reason why the wait ended, not the loss of the server that followed.
             with suppress(LabError):
                 if receives:
-                    self._receive_again()
+                    # MariaDB would delete a relay log that is not applied if both threads are stopped.
+                    left = self.backlog()
+                    if not left or left.moves or not self.server.dialect.keep_relay_log:
+                        self.start_thread(RECEIVER)
             raise
         self.stop()
 
@@ -332,12 +335,6 @@ class Replica:
         if left := self.settled():
             name = self.server.name
             raise LabError(f"{name}: {left}", "all that was received applied", left.remedy(name) or f"./lab sql {name}")
-
-    def _receive_again(self) -> None:
-        """Start the receiver, unless that would delete a relay log: MariaDB does that if both threads are stopped."""
-        left = self.backlog()
-        if not left or left.moves or not self.server.dialect.keep_relay_log:
-            self.start_thread(RECEIVER)
 
     def stop_following(self, lose: bool = False) -> None:
         """Apply what was received, and stop replicating; with `lose`, discard what is not applied."""

@@ -13,7 +13,8 @@ from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.question.sql_text import only_reads
-from replication_lab.world.mysql import own_settings, tls
+from replication_lab.world import requests_made
+from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import Dialect
 
 Connection = pymysql.Connection
@@ -67,28 +68,23 @@ class Server:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
-            return self._connected(host, port, database, answer_seconds, until)
+            return tls.TlsConnection(
+                until=until,
+                host=host,
+                port=port,
+                user=self._user,
+                password=self.passwords[self._user],
+                database=database,
+                autocommit=True,
+                ssl_disabled=not self._encrypted,
+                connect_timeout=min(CONNECT_SECONDS, answer_seconds),
+                read_timeout=answer_seconds,
+                write_timeout=answer_seconds,
+            )
         except (pymysql.err.MySQLError, OSError) as error:
             raise LabError(
                 f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
             ) from error
-
-    def _connected(
-        self, host: str, port: int, database: str | None, answer_seconds: float, until: float | None
-    ) -> tls.TlsConnection:
-        return tls.TlsConnection(
-            until=until,
-            host=host,
-            port=port,
-            user=self._user,
-            password=self.passwords[self._user],
-            database=database,
-            autocommit=True,
-            ssl_disabled=not self._encrypted,
-            connect_timeout=min(CONNECT_SECONDS, answer_seconds),
-            read_timeout=answer_seconds,
-            write_timeout=answer_seconds,
-        )
 
     def as_application(self) -> "Server":
         """Return the same server for a user without the administrators' rights, which a read-only server refuses.
@@ -137,7 +133,15 @@ class Server:
         Raise LabError when the server does not answer or refuses; OutcomeUnknown if it may have had its effect.
         """
         with self._lock:
-            connection = self._usable()
+            if self._connection is not None:
+                # The server may have ended it: before a statement is sent on it, that has no effect.
+                idle = time.monotonic() - self._answered > IDLE_SECONDS
+                if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
+                    self.close()
+            if self._connection is None:
+                seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
+                self._connection = self.connect(answer_seconds=seconds, until=self._until)
+            connection = self._connection
             try:
                 rows = rows_of(connection, sql)
             except (pymysql.err.MySQLError, OSError) as error:
@@ -155,17 +159,6 @@ class Server:
             if not only_reads(sql) or mysql_errors.is_timeout(error.__cause__):
                 raise
         return self.run(sql)
-
-    def _usable(self) -> tls.TlsConnection:
-        """Return the open connection, or a new one if the server has ended it: before a statement is sent on it."""
-        if self._connection is not None:
-            idle = time.monotonic() - self._answered > IDLE_SECONDS
-            if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
-                self.close()
-        if self._connection is None:
-            seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
-            self._connection = self.connect(answer_seconds=seconds, until=self._until)
-        return self._connection
 
     def value(self, sql: str) -> Any:
         """Return the first column of the first row, or None."""
@@ -213,14 +206,14 @@ class Server:
         """
         for name, value in settings.items():
             asked = str(value)
-            own_settings.forget(self.address, name)
+            requests_made.forget_setting(self.address, name)
             self.execute(f"SET GLOBAL {name} = {literal(asked)}")
             found = self.global_values(name)[name]
             if not is_same(asked, found):
                 raise NotKept(
                     f"{self.name} changed {name}={asked} to {found}", "a value that the server keeps unchanged"
                 )
-            own_settings.note(self.address, name, asked)
+            requests_made.note_setting(self.address, name, asked)
 
     def tables(self, engine: str = "") -> list[str]:
         """Return the tables of all databases but the system's, without views, as `DATABASE`.`TABLE` with these quotes.

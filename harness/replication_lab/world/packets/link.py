@@ -1,5 +1,6 @@
 """One link of a running lab: its toxics, its on/off switch, and the server at its far end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import quote
@@ -7,26 +8,26 @@ from urllib.parse import quote
 import msgspec
 
 from replication_lab.model.lab.packets import Packets
-from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
 from replication_lab.world.docker import beside_nodes, sites
-from replication_lab.world.docker.service import Service
+from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.packets.echo import Echo
-from replication_lab.world.packets.link_ends import LinkEnds
-from replication_lab.world.packets.namespace import Beside
-from replication_lab.world.packets.netem import Sender
+from replication_lab.world.packets.namespace import Beside, Guest, Namespace
+from replication_lab.world.packets.netem import Sender, Told
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
-from replication_lab.world.packets.pinger import Pinger
+from replication_lab.world.packets.pinger import Echo, Pinger, greets
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 
-STREAMS = ("downstream", "upstream")
+UP = "upstream"
+STREAMS = ("downstream", UP)
 # After the name of an effect on packets whose rules are not as the lab made them.
 DAMAGED = " (damaged)"
 # Prints the segments that TCP had to queue because others were missing before them.
 OUT_OF_ORDER = "nstat -asz TcpExtTCPOFOQueue | awk '/OFO/ { print $2 }'"
+# The network of a resource, in which machine 1 is .1 (images/vm/machine), and a port to which nothing else is sent.
+RESOURCE_NETWORK, DISCARD = "169.254.78", 9
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,15 @@ class RunningLink:
 
     A link with several ports has an entry in Toxiproxy for each. A toxic or a cut applies to all of them, and the
     link's state is the worst of theirs.
+
+    `model` is its description in the topology, `proxy` the service with its Toxiproxy; `node` returns a node at an end.
     """
 
-    ends: LinkEnds
-
-    @property
-    def model(self) -> Link:
-        """Its description in the topology."""
-        return self.ends.model
+    model: Link
+    proxy: Service
+    node: Callable[[str], Node]
+    # Whether packets may be changed at the nodes; otherwise only at the proxy.
+    touches_nodes: bool = True
 
     @property
     def name(self) -> str:
@@ -50,55 +52,50 @@ class RunningLink:
 
     @cached_property
     def toxiproxy(self) -> Toxiproxy:
-        return toxiproxy_of(self.ends.proxy)
+        return toxiproxy_of(self.proxy)
 
     @cached_property
     def address(self) -> tuple[str, int]:
         """Return (host, port) at which this machine reaches the link's far end, across the link."""
-        return self.ends.proxy.direct_address(self.model.port)
+        return self.proxy.direct_address(self.model.port)
 
     def connect(self, answer_seconds: float) -> Pinger:
         """Return a connection to the far end across the link, from where clients run; the caller closes it."""
-        place: ClientPlace = HERE
-        address = self.address_for_clients
-        if self._site_of_dialler != self._site_of_proxy:
-            # From the proxy's site it would not cross the network between the sites.
-            place = beside_nodes.of(self.ends.node(self.model.dialler))
-            address = (self._site_of_proxy.address, self.model.port)
-        elif self._clients_are_beside:
-            place = beside_nodes.of(self.ends.proxy)
+        place, address = self._way
         return place.make(Pinger, self.far_end(), address, answer_seconds)
 
-    @property
-    def _site_of_dialler(self) -> Site:
-        return sites.of_service(self.ends.proxy.project, self.model.dialler)
+    def greets(self, seconds: float) -> bool:
+        """Return whether the far end's first bytes arrive across the link within these seconds."""
+        place, address = self._way
+        return place.call(greets, address, seconds)
 
     @property
-    def _site_of_proxy(self) -> Site:
-        return sites.of_service(self.ends.proxy.project, self.ends.proxy.name)
+    def _way(self) -> tuple[ClientPlace, tuple[str, int]]:
+        """Where clients of the link run, and the address that they dial."""
+        return (beside_nodes.of(self.proxy) if self._clients_are_beside else HERE), self.address_for_clients
 
     @property
     def address_for_clients(self) -> tuple[str, int]:
         """Return (host, port) at which clients reach the link's far end, across the link, from where they run."""
-        return (min(self.ends.proxy.addresses()), self.model.port) if self._clients_are_beside else self.address
+        return (min(self.proxy.addresses()), self.model.port) if self._clients_are_beside else self.address
 
     @property
     def _clients_are_beside(self) -> bool:
         # Nothing is started in a project that the lab did not write.
-        # Where the proxy is on another site, the way from here to it is not part of the link.
-        return self.ends.touches_nodes and (beside_nodes.from_container() or bool(self._site_of_proxy.endpoint))
+        # In a lab on several sites the way from here to a proxy is not part of its links.
+        return self.touches_nodes and (beside_nodes.from_container() or bool(sites.of(self.proxy.project)))
 
     @property
     def crosses_sites(self) -> bool:
         """Whether its ends are on different Docker engines, so that a real network is part of its round trip."""
-        ends = (sites.of_service(self.ends.proxy.project, each) for each in (self.model.source, self.model.target))
+        ends = (sites.of_service(self.proxy.project, each) for each in (self.model.source, self.model.target))
         return len(set(ends)) > 1
 
     def far_end(self) -> Server | Echo:
         """Return the server at the far end, or the echo in its place."""
         if self.model.echoes:
             return Echo(self.model.server)
-        return self.ends.node(self.model.server).server()
+        return self.node(self.model.server).server()
 
     def toxics(self) -> list[ToxicBody]:
         """Return the toxics of all ports of the link, as they can be added again, and its effects on packets."""
@@ -159,7 +156,10 @@ class RunningLink:
         holders = [each for each in self.model.proxies if toxic in {found.name for found in self._toxics_of(each)}]
         on_packets = self._of_packets_named(toxic) if not holders else []
         for body in on_packets:
-            self._remove_from_packets(body)
+            if body.type == PACKET_LOSS:
+                self._packet_rules.remove(self._ports(body.stream))
+            else:
+                self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
         for proxy in holders or self.model.proxies[: not on_packets]:
             self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{quote(toxic, safe='+=,')}")
 
@@ -167,7 +167,7 @@ class RunningLink:
 
     @property
     def _packet_rules(self) -> PacketRules:
-        return PacketRules(Beside(self.ends.proxy))
+        return PacketRules(Beside(self.proxy))
 
     def of_packets(self) -> list[ToxicBody]:
         """Return the effects on the link's packets as the kernel has them now: lost, duplicated, reordered."""
@@ -189,12 +189,6 @@ class RunningLink:
         name = toxic.removesuffix(DAMAGED)
         return [body for body in self.of_packets() if body.name.removesuffix(DAMAGED) == name]
 
-    def _remove_from_packets(self, body: ToxicBody) -> None:
-        if body.type == PACKET_LOSS:
-            self._packet_rules.remove(self._ports(body.stream))
-        else:
-            self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
-
     def packets(self, body: ToxicBody) -> Packets | None:
         """Return the counters of an effect since it was put on; None if any of its rules is not there."""
         if body.type != PACKET_LOSS:
@@ -207,7 +201,7 @@ class RunningLink:
 
         Those of its other connections count too. None where the lab does not look.
         """
-        end = self.ends.receiver(body.stream)
+        end = self._receiver(body.stream)
         return int(end.run(OUT_OF_ORDER)) if end else None
 
     def send_packets(self, body: ToxicBody, count: int) -> None:
@@ -219,7 +213,33 @@ class RunningLink:
         self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
 
     def _sender(self, stream: str) -> Sender:
-        return self.ends.sender(stream, lambda: self._ports("upstream").into)
+        """Return where the packets of one direction leave.
+
+        Toxiproxy ends TCP connections, so packets are those between the proxy and the node that opened the connection;
+        of a replicated disk's machines, those from the sending one to the proxy. A project's own containers are not
+        touched: what goes up there is taken between the proxy and the server.
+        """
+        model = self.model
+        if model.joins_guests:
+            ends = (model.dialler, model.server)
+            node, peer = ends if stream == UP else ends[::-1]
+            address = f"{RESOURCE_NETWORK}.{peer[-1]}"
+            told = Told((f"match ip dst {address}/32",), DISCARD, address)
+            return Sender(Guest(self.node(node)), self.name, stream, lambda: told)
+        up_from_proxy = stream == UP and not self.touches_nodes
+        sends = self.node(model.dialler) if stream == UP and not up_from_proxy else self.proxy
+        server = int(model.upstream.rpartition(":")[2])
+        side = "dport" if stream == UP else "sport"
+        return Sender(
+            Beside(sends), self.name, stream, lambda: _told(side, (server,) if up_from_proxy else self._ports(UP).into)
+        )
+
+    def _receiver(self, stream: str) -> Namespace | None:
+        """Return where TCP receives what was sent, to count what comes out of order; None where the lab cannot look."""
+        if not self.touches_nodes:
+            return None
+        from_proxy = stream != UP and not self.model.joins_guests
+        return Beside(self.node(self.model.dialler) if from_proxy else self.proxy)
 
     def _rules_of(self, body: ToxicBody, rules: dict[str, LossChain]) -> list[LossChain]:
         chains = self._ports(body.stream).chains if rules else []
@@ -233,7 +253,7 @@ class RunningLink:
         ports = {name: int(listens[name].rpartition(":")[2]) for name in self.model.proxies}
         dialled = tuple(port for name, port in ports.items() if not name.endswith(BACK))
         back = tuple(port for name, port in ports.items() if name.endswith(BACK))
-        return Ports(dialled, back) if stream == "upstream" else Ports(back, dialled)
+        return Ports(dialled, back) if stream == UP else Ports(back, dialled)
 
     # --- on and off ---------------------------------------------------------------------------------------------------
 
@@ -255,6 +275,13 @@ class RunningLink:
     def lets_through(self) -> bool:
         """Return whether any of its ports is switched on; a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
+
+
+def _told(side: str, ports: tuple[int, ...]) -> Told:
+    """Return how TCP packets from or to these ports, and the lab's datagrams to the first, are told from others."""
+    datagrams = f"match ip protocol 17 0xff match ip dport {ports[0]} 0xffff"
+    streams = (f"match ip protocol 6 0xff match ip {side} {port} 0xffff" for port in ports)
+    return Told((*streams, datagrams), ports[0])
 
 
 def _without_line(body: ToxicBody) -> ToxicBody:

@@ -82,7 +82,6 @@ class Beside:
         return network
 
     def _since(self) -> str:
-        """Return what identifies the namespace."""
         network = self._network()
         return f"{network.id}@{network.attrs['State']['StartedAt']}"
 
@@ -179,21 +178,6 @@ def refused_here(script: str) -> str:
     """
     docker_engine.ensure()
     images.ensure([IMAGE])
-    client = docker_engine.client()
-    try:
-        made = client.containers.create(
-            images.PREFIX + IMAGE,
-            entrypoint=["bash", "-c", script],
-            command=[],
-            network_mode="none",
-            healthcheck={"test": ["NONE"]},
-            **_POWERS,
-        )
-        try:
-            made.start()
-            status, said = made.wait()["StatusCode"], made.logs(stdout=False).decode(errors="replace")
-        finally:
-            made.remove(force=True)
-    except DockerException as error:
-        raise _unusable("of the trial", error) from error
+    alone: dict[str, Any] = {"network_disabled": False, "network_mode": "none", "healthcheck": {"test": ["NONE"]}}
+    status, said = images.said_by(images.PREFIX + IMAGE, script, "bash", stdout=False, **alone, **_POWERS)
     return (said or "no message") if status else ""

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.packet_effect import LATE_MS
-from replication_lab.model.lab.packets import Packets
+from replication_lab.model.lab.packets import LATE_MS, Packets
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
 from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
 
@@ -242,7 +241,6 @@ class Sender:
 
 
 def _free(shown: Shown) -> int:
-    """Return a band that no link has."""
     used = {each.band for each in shown.effects}
     band = next(each for each in count(FIRST) if each not in used)
     if band > LAST:

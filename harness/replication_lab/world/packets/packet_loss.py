@@ -60,7 +60,6 @@ def drop_script(ports: Ports) -> str:
 
 
 def _calls(step: str, ports: Ports, what: str = "") -> list[str]:
-    """Return the call of a step for each way that has ports."""
     ways = {"in": ports.into, "out": ports.out}
     return [f"{step}_{way} {what}{','.join(map(str, those))}" for way, those in ways.items() if those]
 

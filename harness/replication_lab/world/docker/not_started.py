@@ -1,0 +1,131 @@
+"""Why a lab does not start: containers that cannot become healthy, and what they say of it."""
+
+import math
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from docker.models.containers import Container
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker import labels, servers, sites
+from replication_lab.world.docker.client import UNANSWERED, EngineGone
+from replication_lab.world.docker.lab import DEATH_LINES, Lab
+from replication_lab.world.packets import large_packets
+
+# The first words of a machine's health check after it failed to start its disks or its server for good.
+GIVEN_UP = "the machine did not start its disks or its server"
+# The health check of a replica whose server has given up, or is refused in a way that no retry changes: the reason.
+NOT_REPLICATING = re.compile(
+    r"serving, not replicating: (?:IO|SQL) thread (?:No: (?P<stopped>\S.*)"
+    r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
+    re.DOTALL,
+)
+# A lab of two sites starts within this time.
+LONG_SECONDS = 15
+
+
+def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
+    """Return whether a container of these services (default: all) cannot become healthy; waiting would take minutes."""
+    found = {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(name)}
+    return any(_is_lost(one) for service, one in found.items() if service in services or not services)
+
+
+def of_lab(lab: Lab) -> Callable[[], bool]:
+    """Return what tells whether a lab that starts cannot become healthy.
+
+    If the sites of its nodes drop large packets, replicas wait for minutes for what never arrives. So that is asked,
+    too, once the start takes long.
+    """
+    ask_at = clock.timer() + LONG_SECONDS if sites.of(lab.name) else math.inf
+
+    def is_lost() -> bool:
+        nonlocal ask_at
+        if has_lost_one(lab.name):
+            return True
+        if clock.timer() < ask_at:
+            return False
+        ask_at = math.inf
+        lab.refresh()
+        with suppress(LabError):
+            return large_packets.refusal(lab.links) is not None
+        return False
+
+    return is_lost
+
+
+def _is_lost(container: Container) -> bool:
+    """Return whether a container has ended, its machine has given up starting, or its server has given up its source.
+
+    The health checks of images/vm/guest/server and images/database/lab-health report the last two.
+    """
+    if container.status in ("exited", "dead") or _health(container) == "unhealthy":
+        return True
+    if _refused_by_its_source(container):
+        return True
+    return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
+
+
+def _health(container: Container) -> str:
+    return str(container.attrs["State"].get("Health", {}).get("Status", ""))
+
+
+def _checks(container: Container) -> list[dict[str, Any]]:
+    return container.attrs["State"].get("Health", {}).get("Log") or []
+
+
+def _refused_by_its_source(container: Container) -> str:
+    """Return the server's error if a replica cannot replicate from its source; an empty string if it can."""
+    last = _checks(container)[-1:]
+    found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
+    return (found["stopped"] or found["refused"]) if found else ""
+
+
+def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
+    said = (error.stderr or b"").decode(errors="replace").strip()
+    last = "\n  ".join(said.splitlines()[-4:])
+    if any(each in said for each in UNANSWERED):
+        return EngineGone(last)
+    if "address already in use" in said or "port is already allocated" in said:
+        advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
+        if sites.others(lab.name):
+            advice = "./lab down for the other lab on these sites, or another --site-address: these ports are fixed"
+        return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
+    for service, container in lab.containers.items():
+        if reason := _refused_by_its_source(container):
+            return _cannot_follow(lab, service, reason)
+    # A far end that does not answer at all is told below.
+    with suppress(LabError):
+        if dropped := large_packets.refusal(lab.links):
+            return dropped
+    # Report a lost node first: it is the reason why others do not become healthy.
+    for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
+        health = container.attrs["State"].get("Health", {})
+        if container.status != "running" or health.get("Status") not in (None, "healthy"):
+            return _never_healthy(lab, service, container.status, health)
+    return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
+
+
+def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
+    runs = servers.of_nodes(lab.topology, lab.engine)
+    sources = [link.source for link in lab.topology.links if link.target == service]
+    ends = [f"{node} ({runs[node]})" for node in (service, *sources)]
+    return LabError(
+        f"{' cannot replicate from '.join(ends)}: {reason}",
+        "servers of which one can replicate from the other",
+        "./lab list engines",
+    )
+
+
+def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
+    checks = health.get("Log") or []
+    said = checks[-1]["Output"].strip() if checks else "no health check answered"
+    log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
+    return LabError(
+        f"{service} did not become healthy ({status}; {said}). Its last log lines:\n  {log}",
+        "a healthy server that replicates",
+        "./lab doctor",
+    )

@@ -1,0 +1,99 @@
+"""Does a lab run on three Docker engines of one swarm, in one overlay network: a cluster, and replicas apart?"""
+
+import json
+
+import pytest
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import images
+
+from tests.lab.engine_elsewhere import MISSING, engines_together
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(MISSING), reason=f"engines in network namespaces need {MISSING}"),
+]
+# What a swarm gives each of its engines.
+OF_SWARM = {"docker_gwbridge", "ingress"}
+
+
+@pytest.fixture(scope="module")
+def swarm(built, command):
+    """Yield three engines that the lab has made one swarm; the first, the command's own, has the images."""
+    images.ensure(["clients", "sidecar"])
+    names = ("mariadb", "toxiproxy", "clients", "sidecar")
+    with engines_together(3, *(f"replication-lab/{name}" for name in names)) as found:
+        own, others = found[0], found[1:]
+        machines = [f"here={own.machine}", *(f"{each.host}={each.machine}" for each in others)]
+        joined = command("sites", "join", *machines, "--yes", DOCKER_HOST=own.host)
+        assert joined.returncode == 0, joined.stderr
+        yield found
+        left = command("sites", "leave", "here", *(each.host for each in others), "--yes", DOCKER_HOST=own.host)
+        assert left.returncode == 0, left.stderr
+        assert all(each.client().info()["Swarm"]["LocalNodeState"] == "inactive" for each in found)
+
+
+@pytest.fixture
+def there(command, swarm):
+    """Run a command whose own engine is the first one; at the end nothing of a lab is left on any."""
+
+    def left():
+        return [sorted(set(engine.things()) - OF_SWARM) for engine in swarm]
+
+    yield lambda *words: command(*words, DOCKER_HOST=swarm[0].host)
+    wait_until(lambda: not any(left()), "nothing to be left", 30, hint=str(left()))
+
+
+def on(swarm, *nodes):
+    """Return the options that place the second and the third node on the other engines."""
+    placed = zip(nodes, swarm[1:], strict=True)
+    return [
+        *(word for node, engine in placed for word in ("--site", f"{node}={engine.host}")),
+        "--site-network",
+        "overlay",
+    ]
+
+
+def test_a_cluster_of_three_sites_comes_up_and_is_proved(there, swarm, name):
+    """All nodes are in one Primary component; each link is dialled through the Toxiproxy of the site that dials it."""
+    up = there("up", "galera", "--lab", name, *on(swarm, "node2", "node3"))
+    status = there("status", "--lab", name, "--json")
+    down = there("down", "--lab", name)
+
+    assert up.returncode == 0, up.stdout + up.stderr
+    assert up.stderr.count("verified: packets of full size cross link") == 6, up.stderr
+    [lab] = json.loads(status.stdout)
+    assert [node["site"] for node in lab["nodes"]] == ["", *(engine.host for engine in swarm[1:])]
+    assert all("Primary, sees node1 node2 node3" in node["says"] for node in lab["nodes"]), lab["nodes"]
+    assert all(link["round_trip_ms"] >= 85 for link in lab["links"])
+    assert down.returncode == 0, down.stderr
+
+
+@pytest.mark.parametrize("drill", ["cut-site", "lose-site", "kill-all"])
+def test_a_cluster_passes_its_drills_on_three_sites(drill, there, swarm):
+    """Its ledger decides what was lost. After the death of all nodes they find the most advanced across the network."""
+    drilled = there("drill", "galera", "--drill", drill, *on(swarm, "node2", "node3"), "--json")
+
+    assert drilled.returncode == 0, drilled.stdout[-4000:] + drilled.stderr
+
+
+def test_replicas_on_two_sites_replicate_and_a_failover_leads_across(there, swarm, name):
+    """Each dials the Toxiproxy beside it, also after one of them was promoted."""
+    up = there("up", "semisync-3", "--lab", name, *on(swarm, "replica1", "replica2"))
+    promoted = there("failover", "replica1", "--lab", name)
+    rejoined = there("rejoin", "source", "--lab", name)
+    status = there("status", "--lab", name, "--json")
+    there("down", "--lab", name)
+
+    assert up.returncode == promoted.returncode == rejoined.returncode == 0, (
+        up.stderr + promoted.stderr + rejoined.stderr
+    )
+    [lab] = json.loads(status.stdout)
+    assert {link["name"] for link in lab["links"]} == {"replica1-source", "replica1-replica2"}
+    assert all(link["round_trip_ms"] >= 5 for link in lab["links"]), lab["links"]
+
+
+def test_engines_that_are_not_in_one_swarm_are_refused(command, swarm, name):
+    """The command's usual engine is in none."""
+    refused = command("up", "async", "--lab", name, "--site", f"replica={swarm[1].host}", "--site-network", "overlay")
+
+    assert refused.returncode == 2 and "none of the sites is a manager of a swarm" in refused.stderr, refused.stderr

@@ -1,0 +1,135 @@
+"""Is the network of a lab made on the manager of one swarm, and is a swarm changed only by who made it?"""
+
+from types import SimpleNamespace
+
+import pytest
+from docker.errors import APIError
+from replication_lab.cli.sites import join as join_command
+from replication_lab.model.lab.site import Site
+from replication_lab.world import owners
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import swarm
+
+DB2 = "tcp://10.1.0.2:2375"
+AT = {"source": Site("", network="overlay"), "replica": Site(DB2, network="overlay")}
+MANAGER = {"NodeID": "m", "ControlAvailable": True, "LocalNodeState": "active"}
+WORKER = {"NodeID": "w", "ControlAvailable": False, "LocalNodeState": "active", "RemoteManagers": [{"NodeID": "m"}]}
+IN_NONE = {"LocalNodeState": "inactive", "NodeID": ""}
+
+
+class Engine:
+    """An engine in a state of a swarm, which notes what it is told."""
+
+    def __init__(self, state, labels=None, networks=(), refuses=False):
+        self.told, self._state, self._refuses = [], state, refuses
+        self.swarm = self
+        self.attrs = {"JoinTokens": {"Worker": "token"}, "Spec": {"Labels": labels or {}}}
+        listed = [SimpleNamespace(name=name) for name in networks]
+        self.networks = SimpleNamespace(create=self._note("create"), list=lambda **_: listed)
+        self.init, self.leave, self.reload = self._note("init"), self._note("leave"), lambda: None
+
+    def _note(self, what):
+        return lambda *given, **options: self.told.append((what, *given, options))
+
+    def info(self):
+        return {"Swarm": self._state}
+
+    def join(self, remote, token, **options):
+        if self._refuses:
+            raise APIError("no", explanation="connection refused")
+        self.told.append(("join", remote, token, options))
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """Let the command's own engine and another one be these."""
+
+    def are(here, there):
+        monkeypatch.setattr(docker_engine, "client", lambda: here)
+        monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: there)
+        return here, there
+
+    return are
+
+
+def test_the_network_is_made_once_by_a_manager_wherever_it_is(engines):
+    """It is attachable, and marked as the lab's."""
+    _, manager = engines(Engine(WORKER), Engine(MANAGER))
+    swarm.make_network("lab-a", AT)
+    swarm.make_network("lab-b", {"source": Site("", "10.1.0.1")})
+
+    [(_, name, options)] = manager.told
+    marks = {"replication-lab": owners.owner(), "com.docker.compose.project": "lab-a"}
+    assert name == "lab-a_sites" and options == {
+        "driver": "overlay",
+        "attachable": True,
+        "options": {},
+        "labels": marks,
+    }
+
+
+def test_engines_that_are_not_in_one_swarm_are_refused(engines, refused):
+    """One in none, one in another swarm, and a swarm whose managers are no sites."""
+    engines(Engine(MANAGER), Engine(IN_NONE))
+    outside = refused(swarm.make_network, "lab-a", AT)
+    engines(Engine(MANAGER), Engine(MANAGER | {"NodeID": "other"}))
+    another = refused(swarm.make_network, "lab-a", AT)
+    engines(Engine(WORKER), Engine(WORKER))
+
+    assert outside.found == another.found == f"{DB2} is not in the swarm of the command's own engine"
+    assert refused(swarm.make_network, "lab-a", AT).found == "none of the sites is a manager of a swarm"
+
+
+def test_a_network_of_a_swarm_is_removed_by_its_manager():
+    """A worker lists it while a container is in it, and cannot remove it."""
+
+    def network(state, scope):
+        return SimpleNamespace(attrs={"Scope": scope}, client=Engine(state))
+
+    assert swarm.is_removed_elsewhere(network(WORKER, "swarm"))
+    assert not swarm.is_removed_elsewhere(network(MANAGER, "swarm"))
+    assert not swarm.is_removed_elsewhere(network(IN_NONE, "local"))
+
+
+def test_engines_join_a_swarm_that_leave_undoes(engines):
+    """The first is its manager, and the swarm is marked as the lab's."""
+    here, there = engines(Engine(IN_NONE), Engine(IN_NONE))
+    swarm.join({"": "10.1.0.1", DB2: "10.1.0.2"})
+
+    assert [each[0] for each in here.told] == ["init"] and "replication-lab" in here.told[0][1]["labels"]
+    assert there.told == [
+        ("join", ["10.1.0.1:2377"], "token", {"listen_addr": "10.1.0.2", "advertise_addr": "10.1.0.2"})
+    ]
+    here, there = engines(Engine(MANAGER, {"replication-lab": "x"}), Engine(WORKER))
+    swarm.leave(["", DB2])
+    assert here.told == there.told == [("leave", {"force": True})]
+
+
+def test_a_swarm_is_made_whole_or_not_at_all(engines, refused):
+    """An engine that cannot join, or is in a swarm, leaves all as they were."""
+    here, _ = engines(Engine(IN_NONE), Engine(IN_NONE, refuses=True))
+    failed = refused(swarm.join, {"": "10.1.0.1", DB2: "10.1.0.2"})
+    busy, _ = engines(Engine(IN_NONE), Engine(WORKER))
+
+    assert "connection refused" in failed.found and here.told[-1] == ("leave", {"force": True})
+    assert refused(swarm.join, {"": "10.1.0.1", DB2: "10.1.0.2"}).found == f"{DB2} is in a swarm already"
+    assert busy.told == []
+
+
+def test_only_the_labs_own_swarm_is_left_and_not_while_a_lab_uses_it(engines, refused):
+    """A swarm of the user's own stays, whatever is typed."""
+    others, _ = engines(Engine(MANAGER), Engine(WORKER))
+    not_own = refused(swarm.leave, ["", DB2])
+    used, _ = engines(Engine(MANAGER, {"replication-lab": "x"}, ["lab-a_sites"]), Engine(WORKER))
+
+    assert not_own.found == "this swarm was not made by the lab"
+    assert refused(swarm.leave, ["", DB2]).found == "labs use this swarm: lab-a_sites"
+    assert others.told == used.told == []
+
+
+def test_engines_are_changed_only_after_a_question(engines, refused):
+    """Without a terminal there is no answer."""
+    here, _ = engines(Engine(IN_NONE), Engine(IN_NONE))
+    error = refused(join_command.callback, machines=("here=10.1.0.1", f"{DB2}=10.1.0.2"), yes=False, json_=False)
+
+    assert error.next_step == f"./lab sites join here=10.1.0.1 {DB2}=10.1.0.2 --yes" and here.told == []
