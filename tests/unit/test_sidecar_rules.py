@@ -1,4 +1,4 @@
-"""Does a node of a cluster redirect its traffic to the Toxiproxy that it dials, and accept what its peers' ones send?"""
+"""Does a node of a cluster dial its own Toxiproxy, and accept what the Toxiproxies of its peers send?"""
 
 import pytest
 from replication_lab.world import catalogue
