@@ -358,9 +358,9 @@ def bench_row(each: BenchFigure) -> tuple[str, ...]:
     return each.what, f"{digits(each.value)}{unit}", interval, goal, met
 
 
-def bench_machine(part: str = "") -> str:
+def bench_machine() -> str:
     """Return the machine of that run, and the day."""
-    kept = _bench(part)
+    kept = _bench()
     if not kept:
         return ""
     host = kept.environment
