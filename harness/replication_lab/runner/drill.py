@@ -123,6 +123,7 @@ class DrillRun:
         self.ledger = Ledger(
             *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed),
             back_off=bool(what.endpoint),
+            rows=what.rows,
         )
         self._behind = Behind(self.lab, what) if what.endpoint else None
         self._writes = TakesWrites(self.lab) if what.endpoint or what.manager else None

@@ -64,6 +64,8 @@ TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL, KEY (id)) ENGINE=InnoDB"
 CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
 IDS_PER_CLIENT = 1_000_000_000
+# The id of the rows that a table has before the clients write: theirs are larger.
+NO_CLIENT = 0
 # A client that lost a conflict retries at once; if no node serves, it retries after this time.
 RETRY_SECONDS = 0.1
 # A client of an endpoint waits longer after each failure in a row, as the pool of an application does.
@@ -92,7 +94,7 @@ class Ledger:
     the rows of all clients in turn, because a client that waits for its commit cannot read. With `transactions` a
     client runs the user's, and its row is part of each that writes; one that only reads has no row, nor any record.
     With a `rate` all clients together begin at most that many transactions a second. Clients that `back_off` retry
-    after BACKOFF_SECONDS.
+    after BACKOFF_SECONDS. The table has at least `rows` rows of no client before they write.
     """
 
     clients: dict[str, int]
@@ -104,12 +106,17 @@ class Ledger:
     seed: int = 0
     rate: float = 0
     back_off: bool = False
+    rows: int = 0
 
     def prepare(self, server: Server) -> None:
         """Create empty tables, on any node."""
         server.execute(f"DROP TABLE IF EXISTS {TABLE}, {HOT}", CREATE)
         if self.hot_row:
             server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
+        if self.rows:
+            server.execute(f"INSERT INTO {TABLE} (id) VALUES ({NO_CLIENT})")
+            for _ in range((self.rows - 1).bit_length()):
+                server.execute(f"INSERT INTO {TABLE} (id) SELECT id FROM {TABLE}")
 
     def counted_tables(self, server: Server) -> dict[str, int]:
         """Return the user's tables in which the clients' rows can be counted, with their rows before the load.
@@ -173,7 +180,7 @@ class Ledger:
 
     def copy(self, server: Server, source: str = "", tables: Sequence[str] = ()) -> Copy:
         """Return a node's rows at the end; `source` is the node that its rows came from, `tables` are what it has."""
-        ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE}")]
+        ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE} WHERE id > {NO_CLIENT}")]
         counter = server.value(f"SELECT changes FROM {HOT}") if self.hot_row else None
         contents = {
             plain(name): TableContent(server.value(f"SELECT COUNT(*) FROM {name}"), server.checksum(name))

@@ -179,6 +179,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
         figures["lost_transactions"] = sum(counted)
     for acted in evidence.acted:
         figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
+        if acted.change_s is not None:
+            figures["change_s"] = round(acted.change_s, 3)
         figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:
