@@ -25,7 +25,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page, kept_anomalies, kept_managers
+from tests import drill_page, kept_anomalies, kept_managers, kept_noise
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
@@ -338,14 +338,15 @@ class _Bench(msgspec.Struct):
     figures: list[BenchFigure]
 
 
-def _bench() -> _Bench | None:
-    """Return the kept run of `make bench`; None while none is kept."""
-    return msgspec.json.decode(BENCH.read_bytes(), type=_Bench) if BENCH.is_file() else None
+def _bench(part: str = "") -> _Bench | None:
+    """Return the kept run of `make bench`, or of a part of it; None while none is kept."""
+    file = BENCH.with_stem(f"{BENCH.stem}-{part}") if part else BENCH
+    return msgspec.json.decode(file.read_bytes(), type=_Bench) if file.is_file() else None
 
 
-def bench() -> str:
+def bench(part: str = "") -> str:
     """Return the table of docs/project.md; nothing while no run is kept."""
-    kept = _bench()
+    kept = _bench(part)
     return table(("figure", "median", "95 % of the mean", "goal", "met"), map(bench_row, kept.figures)) if kept else ""
 
 
@@ -357,15 +358,16 @@ def bench_row(each: BenchFigure) -> tuple[str, ...]:
     return each.what, f"{digits(each.value)}{unit}", interval, goal, met
 
 
-def bench_machine() -> str:
+def bench_machine(part: str = "") -> str:
     """Return the machine of that run, and the day."""
-    kept = _bench()
+    kept = _bench(part)
     if not kept:
         return ""
     host = kept.environment
     memory = round(host["memory_mib"] / 1024)
     loop = f" A loop of the harness took {host['loop_us']:.0f} us." if "loop_us" in host else ""
-    return f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.{loop}\n"
+    said = f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.{loop}"
+    return textwrap.fill(said, WIDTH) + "\n"
 
 
 def bench_loop_us() -> float | None:
@@ -394,4 +396,5 @@ MAKERS: dict[str, Callable[..., str]] = {
     "predictions": predictions,
     "bench": bench,
     "bench_machine": bench_machine,
+    "noise_limits": kept_noise.noise_limits,
 }

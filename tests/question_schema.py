@@ -46,6 +46,7 @@ DESCRIBED = {
     "drill": "Drill to run for each case after the load, such as lose-source.",
     "drill_runs": "Number of drills for each case; 0 stands for the default, 3.",
     "ledger": "Whether the clients of a drill run the workload's transactions; `lost` then counts transactions.",
+    "check": "Whether the load are the workload's transactions, checked for anomalies in what they read and wrote.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import click
 import msgspec
@@ -45,18 +46,11 @@ LIMITED = "sata-7200-tenth"
 CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
 
 
-def figures() -> Iterator[BenchFigure]:
-    """Yield all figures, each as soon as it is measured."""
-    yield from _starting()
-    yield from _clusters()
-    yield from _machines()
-    yield from _storage()
-    yield from _ledger()
-    yield from _against_sandbox()
-    yield from _on_the_link()
-    yield from live.figures(NAME)
-    yield from watched.figures(NAME)
-    yield from witnessed.figures(NAME)
+def figures(part: str = "") -> Iterator[BenchFigure]:
+    """Yield all figures, or those of a part, each as soon as it is measured."""
+    for name, measured in PARTS.items():
+        if part in ("", name):
+            yield from measured()
 
 
 def _starting() -> Iterator[BenchFigure]:
@@ -216,20 +210,36 @@ def _on_the_link() -> Iterator[BenchFigure]:
     )
 
 
+PARTS: dict[str, Callable[[], Iterator[BenchFigure]]] = {
+    "starting": _starting,
+    "clusters": _clusters,
+    "machines": _machines,
+    "storage": _storage,
+    "ledger": _ledger,
+    "sandbox": _against_sandbox,
+    "link": _on_the_link,
+    "live": partial(live.figures, NAME),
+    "watched": partial(watched.figures, NAME),
+    "witnesses": partial(witnessed.figures, NAME),
+}
+
+
 @click.command()
-def bench() -> None:
-    """Measure, print a table, and write everything to runs/TIME-bench.json."""
+@click.argument("part", default="", type=click.Choice(["", *PARTS]))
+def bench(part: str) -> None:
+    """Measure all, or one PART, print a table, and write it to runs/TIME-bench.json."""
     docker_engine.ensure()
     up.tidy(tell)
-    names = [
-        *up.image_names("mariadb", True, catalogue.topology("galera")),
-        *up.image_names("mariadb", topology=catalogue.topology("drbd")),
-        *overlay.IMAGES,
-        *("mysql-8.0", "mysql-5.5", "sandbox"),
-    ]
+    names = [*up.image_names("mariadb", True, catalogue.topology("galera"))]
+    if part not in ("witnesses", "watched", "live", "ledger"):
+        names += [
+            *up.image_names("mariadb", topology=catalogue.topology("drbd")),
+            *overlay.IMAGES,
+            *("mysql-8.0", "mysql-5.5", "sandbox"),
+        ]
     images.ensure(dict.fromkeys(names))
     found, loop = [], typical_loop_us()
-    for one in figures():
+    for one in figures(part):
         found.append(one)
         tell(f"{one.what}: {one.value:g} {one.unit}")
     table = Table(box=None, pad_edge=False)
@@ -247,7 +257,8 @@ def bench() -> None:
     path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"
     files.write_whole(path, msgspec.json.format(msgspec.json.encode(written)))
     name = path.relative_to(catalogue.ROOT)
-    tell(f"written to {name}; for docs/project.md: cp {name} tests/records/bench.json && make figures")
+    kept = f"tests/records/bench{part and f'-{part}'}.json"
+    tell(f"written to {name}; for docs/project.md: cp {name} {kept} && make figures")
 
 
 if __name__ == "__main__":

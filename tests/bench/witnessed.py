@@ -1,11 +1,18 @@
-"""What witnesses cost: the throughput of a load with and without them, in turn, and the CPUs that they take."""
+"""What witnesses cost: the throughput of a load with and without them, in turn, and the CPUs that they take.
+
+They are those of every load and every drill (witnesses/witness.py), the reading of the machine's noise, and that of
+which servers take writes, which drills with an endpoint or a manager have. The witnesses of clusters, and of replicated
+and emulated disks, have nothing to read in these labs.
+"""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, contextmanager, nullcontext
 
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import put
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.probes.noise import NoiseMeter
+from replication_lab.runner.succession import TakesWrites
 from replication_lab.witnesses.witness import observing
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue, clock, host
@@ -16,7 +23,7 @@ from tests.bench.figure import BenchFigure, figure
 
 # A load of 16 clients varies by a few percent from one time to the next; many pairs tell a difference of one.
 ROUNDS, SECONDS, IDLE_SECONDS = 12, 4, 10
-# A topology, the condition of its links, the number of clients, and what that is called.
+# A topology, the condition of its link, the number of clients, and what that is called.
 LOADS = (
     ("semisync", "wan-85ms", 1, "one client of a semi-synchronous source 85 ms away"),
     ("async", "lan", 16, "16 clients of an asynchronous source"),
@@ -54,14 +61,20 @@ def _rates(lab: Lab, load: Inserts, first: bool) -> tuple[float, float]:
     return found[False], found[True]
 
 
+@contextmanager
+def _all_observe(lab: Lab) -> Iterator[None]:
+    with observing(lab), closing(NoiseMeter([lab])), TakesWrites(lab).watched(clock.timer()):
+        yield
+
+
 def _rate(lab: Lab, load: Inserts, witnessed: bool) -> float:
-    with observing(lab) if witnessed else nullcontext():
+    with _all_observe(lab) if witnessed else nullcontext():
         return load.run(lab, 7).throughput
 
 
 def _cpus(lab: Lab, witnessed: bool) -> float:
     """Return the CPUs that the lab and this process use without a load."""
-    with observing(lab) if witnessed else nullcontext():
+    with _all_observe(lab) if witnessed else nullcontext():
         began, before = clock.timer(), _seconds(lab)
         clock.pause(IDLE_SECONDS)
         return (_seconds(lab) - before) / (clock.timer() - began)

@@ -73,7 +73,7 @@ class FakeServer:
             "SHOW GLOBAL VARIABLES": lambda: [{"Variable_name": name} for name in VARIABLES],
             # Every row is everywhere at once.
             "SELECT COUNT(*) FROM": lambda: [{"count": 0}],
-            f"SELECT id FROM {TABLE}": lambda: [{"id": number} for number in self.lab.ledger],
+            f"SELECT id FROM {TABLE} WHERE": lambda: [{"id": number} for number in self.lab.ledger],
             "EXPLAIN": lambda: [self.lab.grouping.plan],
             "SELECT GTID_SUBSET": lambda: [{"all": 1}],
             # Where a dialect asks both in the same words, the number of transactions will do for a position.

@@ -46,6 +46,8 @@ MORE = [
     ("async", "upgrade-and-back"),
     ("async", "upgrade-mysql"),
     ("async", "upgrade-refused"),
+    ("async", "new-replica-backup"),
+    ("async", "new-replica-dump"),
     ("chain", "switchover"),
     ("fanout", "switchover"),
     ("semisync", "infinite-timeout"),
@@ -201,6 +203,23 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
 
     assert {str(each.args): each.stderr for each in ran if each.returncode} == {}
     assert ran[-1].stdout.split() == ["2", "2"] and result.doubts == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["dump", "backup"])
+def test_a_new_replica_that_misses_rows_is_found(drilled, by):
+    """It replicates and has every GTID; only the comparison of the copies shows it."""
+
+    def lose(lab):
+        replica = lab.node("replica").server().another()
+        replica.execute("SET SESSION sql_log_bin = 0", "DELETE FROM lab.ledger WHERE id = 0 LIMIT 7")
+        replica.close()
+
+    drill = msgspec.structs.replace(drill_set.load("async", f"new-replica-{by}"), rows=1000)
+    result = drilled("async", drill.name, meanwhile=lose, as_drill=drill)
+
+    (told,) = (each for each in result.judgements if each.figure == "diverged")
+    assert (result.doubts, told.verdict, told.measured) == ([], Verdict.REFUTED, 1)
 
 
 # --- on a lab of another topology -------------------------------------------------------------------------------------

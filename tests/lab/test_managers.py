@@ -1,15 +1,19 @@
 """Failover managers on real servers: they let a replica take over, and one that does nothing is never green."""
 
+import os
+import signal
+
 import msgspec
 import pytest
 from replication_lab.lab import managers
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
+from replication_lab.world import clock
 from replication_lab.world.docker.manager import RunningManager
 
 from tests.conftest import ignoring_noise
-from tests.lab.test_drills import surprises
+from tests.lab.test_drills import once_written, surprises
 
 KEEPALIVED = {"interval": 1, "timeout": 1, "fall": 2, "rise": 2, "drain": 10}
 
@@ -18,12 +22,20 @@ KEEPALIVED = {"interval": 1, "timeout": 1, "fall": 2, "rise": 2, "drain": 10}
 def drilled(docker, tmp_path):
     """Do a drill under a manager on a lab of its own; return its result."""
 
-    def run(topology, name, manager, settings, engine="mariadb", endpoint="", seconds=None):
+    def run(topology, name, manager, settings, engine="mariadb", endpoint="", seconds=None, meanwhile=None):
         asked = drill_set.load(topology, name).with_duration(seconds)
         if endpoint:
             (asked,) = drill_set.at_endpoint([asked], endpoint, {})
         (drill,) = drill_set.under_manager([asked], manager, settings)
-        with drill_set.Labs(drill_set.lab_request(topology, engine, [drill]), print) as own, ignoring_noise():
+
+        def tell(line):
+            print(line)
+            # The drill begins on the lab that has the manager.
+            if meanwhile and line.startswith(f"{name}: "):
+                lab = own.lab()
+                once_written(lab, lambda _: meanwhile(lab))
+
+        with drill_set.Labs(drill_set.lab_request(topology, engine, [drill]), tell) as own, ignoring_noise():
             evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")
         # A drill that did not begin has no ledger.
         return drill_set.judged_as_found(evidence, tmp_path / "ledger")
@@ -80,6 +92,25 @@ def _manage_and_be_quiet(manage):
         self.quiet()
 
     return managing
+
+
+@pytest.mark.long
+def test_a_server_that_others_freeze_for_a_moment_leaves_open_what_the_manager_did(drilled):
+    """Its container runs, so it may take writes; other witnesses allow that a server is silent for 3 s."""
+
+    def freeze(lab):
+        (server,) = (row[1] for row in lab.node("replica").container.top()["Processes"] if "mariadbd" in row[-1])
+        os.kill(int(server), signal.SIGSTOP)
+        clock.pause(2.2)
+        os.kill(int(server), signal.SIGCONT)
+
+    result = drilled("semisync", "lose-source", "none", {"after": 3}, meanwhile=freeze)
+    (doubt,) = result.doubts
+
+    assert "two_writable_s" in doubt and "replica may have taken writes from" in doubt
+    assert not {"two_writable_s", "failovers", "not_failed_over"} & set(result.figures)
+    unknown = {one.figure for one in result.judgements if one.verdict is Verdict.UNKNOWN}
+    assert {"not_failed_over", "false_failovers"} <= unknown and result.figures["lost"] == 0
 
 
 @pytest.mark.long

@@ -37,7 +37,7 @@ MAKE_ERRORS = ("LabError", "unknown_name", "refuse_unknown")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 # Where servers are spoken to, where the old words are explained, or where the address of a publication has them.
 DIALECTS = re.compile(
-    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|model/question/sql_text\.py|drills/forbidden\.yaml)|"
+    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|model/question/sql_text\.py|drills/forbidden\.yaml|faults/new_replica\.yaml)|"
     r"compose/|images/|tests/|docs/glossary\.md|\.github/"
 )
 

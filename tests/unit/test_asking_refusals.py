@@ -195,6 +195,8 @@ IN_A_QUESTION = [
     ("--ledger --drill lose-source", "--ledger with the load inserts, which is not a .sql file", "--workload FILE.sql"),
     ("--ledger --drill lose-source --workload load.lua", "--ledger with the load load.lua", "--workload FILE.sql"),
     ("--ledger --drill lose-source --workload reads.sql", "no transaction of reads.sql writes", "leave out --ledger"),
+    ("--check", "--check with the load inserts, of which the lab does not know", "./lab run isolation"),
+    ("--check --workload load.lua", "--check with the load load.lua, of which the lab does not know", "by a key"),
     ("--save missing/question.yaml", "missing/question.yaml cannot be written: No such file", "an existing folder"),
     ("--save .", ". cannot be written: Is a directory", "an existing folder"),
     ("--save my.cnf", "my.cnf exists, and is not a question", "a new file"),

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab.lab import endpoints
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.model.drill import checkers
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
 from replication_lab.model.drill.history import Outcome, StatementEnd, encode, parse
@@ -23,7 +22,7 @@ from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
-from replication_lab.runner import drill_set, succession
+from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
 from replication_lab.world import catalogue, clock
@@ -335,34 +334,3 @@ def test_a_client_that_reached_a_server_past_the_endpoint_makes_everything_unkno
 def test_a_ledger_line_has_a_server_only_behind_an_endpoint():
     """Ledgers of drills without one are as before."""
     assert b"server" not in encode(StatementEnd(1, 0.5, Outcome.ACKNOWLEDGED))
-
-
-# --- two writable sources ---------------------------------------------------------------------------------------------
-
-
-def test_the_time_with_two_writable_nodes_is_that_in_which_both_said_so():
-    """One that follows the other is no overlap; each name counts once at any moment."""
-    assert checkers.together({"source": [(0, 5), (8, 9)], "replica": [(5, 8)]}) == 0
-    assert checkers.together({"source": [(0, 5), (8, 9)], "replica": [(4, 8.5)]}) == 1.5
-    assert checkers.together({"a": [(0, 3)], "b": [(1, 4)], "c": [(2, 2.5)]}) == 2
-    assert checkers.together({}) == 0
-
-
-def test_a_server_that_does_not_answer_takes_no_writes():
-    """A reading counts until the next one, and for a moment only if none comes."""
-    readings = [(9.8, True), (10.1, True), (10.4, True), (13.0, True), (13.3, False), (13.6, True)]
-
-    assert succession.spans(readings, 10) == [(0.0, 0.9), (3.0, 3.3), (3.6, 4.1)]
-    assert succession.spans([], 10) == []
-
-
-def test_two_nodes_that_took_writes_at_once_are_a_figure_of_the_drill():
-    """An expectation can bound it."""
-    writable = {"node1": [(0.0, 5.0)], "node2": [(4.0, 6.0)]}
-    result = judge(
-        evidence(endpoint=ThroughEndpoint("haproxy", SERVERS), writable=writable),
-        at_endpoint(HISTORY, ["1@a"] * len(HISTORY)),
-    )
-
-    assert result.figures["two_writable_s"] == 1
-    assert "two nodes took writes for 1.0 s" in text(summed_up(result))

@@ -17,6 +17,7 @@ ROUNDS = {"three_digits", "number", "_number", "ratio", "_percent", "_seconds", 
 CONSTANT = re.compile(r"(?:\w+\.)*[A-Z][A-Z_]+")
 # What is whole by its type or no figure at all, by file.
 WHOLE = {
+    "attach/writable.py": {"seconds"},
     "experiments/_far.py": {"milliseconds", "self.ms"},
     "faults/replica_threads.py": {"delay", "found", "had", "self._delay"},
     "faults/link_proof.py": {"toxic.rate_kbps", "asked", "asked_for"},

@@ -1,6 +1,7 @@
 """Does the ledger write down what its clients were told, before they go on, and give up nothing on the way?"""
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,6 +49,18 @@ def written(monkeypatch):
         return parse(lines)[0], client, pauses
 
     return run
+
+
+@pytest.mark.parametrize(("rows", "doublings"), [(0, 0), (1, 0), (2, 1), (1000, 10)])
+def test_rows_of_no_client_are_there_before_clients_write(rows, doublings):
+    """At least as many; they are none of the rows that are read at the end."""
+    told = []
+    Ledger({"node1": 1}, rows=rows).prepare(SimpleNamespace(execute=lambda *statements: told.extend(statements)))
+
+    assert [each for each in told if each.endswith("VALUES (0)")] == ["INSERT INTO lab.ledger (id) VALUES (0)"] * bool(
+        rows
+    )
+    assert sum("SELECT" in each for each in told) == doublings
 
 
 def test_each_answer_is_written_down_as_it_was(written):

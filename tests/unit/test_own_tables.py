@@ -17,11 +17,12 @@ from replication_lab.model.drill.history import (
     ranges,
 )
 from replication_lab.model.question.sql_load import directions, transactions
+from replication_lab.report.drill_text import text
 from replication_lab.runner.drill_set import promises
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world.mysql.client import TransactionAnswer
 
-from tests.unit.synthetic_drill import GALERA, KINDS, evidence
+from tests.unit.synthetic_drill import GALERA, KINDS, evidence, summed_up
 
 ORDERS = "lab.orders"
 
@@ -161,7 +162,10 @@ def changes(*statements):
         ("DELETE FROM a USING a JOIN b", ("", 0)),
         ("WITH old AS (SELECT 1 AS id) DELETE FROM cart WHERE id IN (SELECT id FROM old)", ("", 0)),
         ("WITH old AS (SELECT 1) SELECT * FROM old", None),
-        ("UPDATE item SET stock = stock - 1", None),
+        ("UPDATE item SET stock = stock - 1", ("lab.item", None)),
+        ("UPDATE LOW_PRIORITY IGNORE `shop`.`item` AS i SET i.stock = 1", ("shop.item", None)),
+        ("UPDATE item i JOIN orders o USING (id) SET i.stock = 1", ("", None)),
+        ("UPDATE item, orders SET stock = 1", ("", None)),
         ("SELECT 1", None),
     ],
 )
@@ -221,6 +225,31 @@ def test_only_rows_that_nothing_else_changes_are_counted(server, counted):
 def test_a_load_without_transactions_of_the_user_counts_no_table():
     """And asks the server nothing."""
     assert Ledger({"node1": 1}).counted_tables(None) == {}
+    assert Ledger({"node1": 1}).uncounted_tables({}) == []
+
+
+@pytest.mark.parametrize(
+    ("load", "counted", "named"),
+    [
+        (LOAD, {"lab.orders", "lab.lines", "lab.cart"}, ["lab.item"]),
+        (
+            "INSERT INTO orders (a) VALUES (1);\n--\nUPDATE orders SET a = 2;",
+            {"lab.orders"},
+            ["lab.orders (its updates)"],
+        ),
+        ("DELETE a, b FROM a JOIN b USING (id);", set(), ["a table that a statement does not name alone"]),
+        ("SELECT * FROM item;", set(), []),
+    ],
+    ids=["only updated", "also updated", "several tables", "only read"],
+)
+def test_tables_whose_lost_changes_are_not_counted_are_named(load, counted, named):
+    """The report says of which tables the number of lost transactions is only that of the ledger's rows."""
+    uncounted = Ledger({"node1": 1}, transactions=transactions(GivenFile("load.sql", load))).uncounted_tables(counted)
+    result = judge(evidence(uncounted_tables=uncounted), FIVE)
+
+    assert uncounted == named
+    said = f"not counted   lost changes of {', '.join(named)} cannot be counted there"
+    assert (said in text(summed_up(result))) is bool(named)
 
 
 def test_a_client_records_by_how_many_rows_it_changed_each_table():

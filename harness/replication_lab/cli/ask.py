@@ -70,6 +70,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--drill", metavar="NAME")
 @click.option("--drill-runs", type=options.Written(COUNT, 1, 50), metavar="NUMBER")
 @click.option("--ledger", is_flag=True)
+@click.option("--check", is_flag=True)
 @click.option("--save", metavar="FILE")
 @click.option("--seed", default=7, show_default=True)
 @options.on_noise
@@ -182,7 +183,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         seconds=_whole_seconds(asked["seconds"]),
         max_minutes=asked["longest"] / 60,
         load_image=asked["load_image"] or "",
-        **{name: asked[name] for name in ("rounds", "ledger", "load_command")},
+        **{name: asked[name] for name in ("rounds", "ledger", "check", "load_command")},
     )
 
 

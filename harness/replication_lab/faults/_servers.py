@@ -30,6 +30,8 @@ class OnServers(OnNodes):
 
     # What a server is while the fault acts, in words.
     state = ""
+    # And after the recovery.
+    afterwards = "as before"
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -73,10 +75,11 @@ class OnServers(OnNodes):
 
     def is_undone(self, node: str) -> Proof:
         """Wait until nothing is left of the fault: a thread takes a moment to start. Prove it."""
+        wanted = self.afterwards
         with suppress(LabError):
-            clock.wait_until(lambda: not self.hindrance(node), f"{node} to be as before", UNDONE_SECONDS, every=0.1)
+            clock.wait_until(lambda: not self.hindrance(node), f"{node} to be {wanted}", UNDONE_SECONDS, every=0.1)
         found = self.hindrance(node)
-        return Proof.same(f"{node} is as before", found or "as before", "as before")
+        return Proof.same(f"{node} is {wanted}", found or wanted, wanted)
 
     def release(self) -> None:
         """Let the witness expect the state no longer."""

@@ -8,6 +8,7 @@ from replication_lab.model.core.verdict import Judgement
 from replication_lab.model.drill.drill_result import FigureJudgement, Result
 from replication_lab.model.drill.evidence import FaultEvidence, Return, ThroughEndpoint
 from replication_lab.model.drill.timeline import Phase
+from replication_lab.model.drill.writable import resolution
 from replication_lab.model.experiment.curves import Curves
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.model.lab.companion import shown
@@ -88,7 +89,9 @@ class DrillRow(Row, frozen=True, kw_only=True):
     """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`.
 
     `ledger` is the file of their statements beside the record, `phases` are what they saw before, during and after
-    each fault. `endpoint` is what they met behind the endpoint that they used. `manager` is the failover manager.
+    each fault. `endpoint` is what they met behind the endpoint that they used. `manager` is the failover manager,
+    `resolution` is how exactly the time with two writable servers is known. `uncounted_tables` are those of the user in
+    which lost rows are not counted.
     """
 
     name: str
@@ -106,6 +109,8 @@ class DrillRow(Row, frozen=True, kw_only=True):
     phases: list[Phase] = []
     endpoint: ThroughEndpoint | None = None
     manager: str = ""
+    resolution: str = ""
+    uncounted_tables: list[str] = []
 
     @classmethod
     def of(cls, result: Result) -> "DrillRow":
@@ -126,6 +131,8 @@ class DrillRow(Row, frozen=True, kw_only=True):
             phases=result.phases,
             endpoint=evidence.endpoint if evidence else None,
             manager=shown(result.drill.manager, result.drill.manager_settings),
+            resolution=resolution(evidence) if evidence else "",
+            uncounted_tables=evidence.uncounted_tables if evidence else [],
         )
 
 

@@ -123,6 +123,7 @@ class DrillRun:
         self.ledger = Ledger(
             *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed),
             back_off=bool(what.endpoint),
+            rows=what.rows,
         )
         self._behind = Behind(self.lab, what) if what.endpoint else None
         self._writes = TakesWrites(self.lab) if what.endpoint or what.manager else None
@@ -148,7 +149,8 @@ class DrillRun:
         self.seen["before"] = self.nodes.looks()
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
-        self.seen["counted_tables"] = self.ledger.counted_tables(self.nodes.writer())
+        self.seen["counted_tables"] = counted_tables = self.ledger.counted_tables(self.nodes.writer())
+        self.seen["uncounted_tables"] = self.ledger.uncounted_tables(counted_tables)
         self.nodes.wait_until_caught_up()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
@@ -202,7 +204,7 @@ class DrillRun:
             if self._behind:
                 self.seen["endpoint"] = self._behind.met(self._began)
             if self._writes:
-                self.seen["writable"] = self._writes.spans()
+                self.seen |= self._writes.seen()
 
     def _note_noise(self) -> None:
         """Record the noise since the last reading, and tell it if there was any."""

@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 from replication_lab import replication
 from replication_lab.lab import managers
 from replication_lab.model.core.errors import LabError, WouldLose
 from replication_lab.model.core.progress import Tell
+from replication_lab.model.drill.checkers import Window
 from replication_lab.model.drill.drill import Drill, Step
-from replication_lab.model.lab import companion
+from replication_lab.model.drill.writable import LONGEST_GAP_SECONDS
+from replication_lab.model.lab import companion, mysql_errors
 from replication_lab.model.lab.manager import AFTER, MANAGER
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication.kind import Nodes
@@ -21,7 +23,9 @@ from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
-# A server that does not answer takes no write either.
+# A later answer is no reading. A server that was frozen has to be read soon after it goes on.
+ANSWER_SECONDS = 0.5
+# A server that has not said for longer that it takes writes does not take them now.
 VALID_SECONDS = 0.5
 
 
@@ -31,7 +35,10 @@ class TakesWrites:
     def __init__(self, lab: Lab):
         self._lab = lab
         self._readings: dict[str, list[tuple[float, bool]]] = {}
-        self._zero = clock.timer()
+        # When each node was asked last, and the times in which it was asked and was not there.
+        self._asked: dict[str, float] = {}
+        self._absent: dict[str, list[Window]] = {}
+        self._zero = self._ended = clock.timer()
 
     @contextmanager
     def watched(self, zero: float) -> Iterator[None]:
@@ -41,13 +48,39 @@ class TakesWrites:
             yield
             return
         self._readings = {node.name: [] for node in self._lab.topology.nodes}
-        with closing(Sampled("", self._lab, dict.fromkeys(self._readings, self._read))):
-            yield
+        self._absent = {node: [] for node in self._readings}
+        readings = dict.fromkeys(self._readings, self._read)
+        with closing(Sampled("", self._lab, readings, self._reach, self._is_running)):
+            try:
+                yield
+            finally:
+                self._ended = clock.timer()
+
+    def _reach(self, lab: Lab, node: str) -> Server:
+        self._asked[node] = clock.timer()
+        return lab.node(node).server().answering_within(ANSWER_SECONDS)
 
     def _read(self, server: Server) -> list[str]:
-        takes_writes = not server.value("SELECT @@GLOBAL.read_only")
+        self._asked[server.name] = clock.timer()
+        try:
+            takes_writes = not server.value("SELECT @@GLOBAL.read_only")
+        except LabError as error:
+            # As of a server that starts or stops: no client reaches it either.
+            if mysql_errors.is_refused(error.__cause__):
+                self._note_absent(server.name)
+            raise
         self._readings[server.name].append((clock.timer(), takes_writes))
         return []
+
+    def _is_running(self, lab: Lab, node: str) -> bool:
+        """Return whether a node that did not answer runs; one that was ended or frozen takes no writes."""
+        running = lab.node(node).state()[0] == "running"
+        if not running:
+            self._note_absent(node)
+        return running
+
+    def _note_absent(self, node: str) -> None:
+        self._absent[node].append((self._asked[node], clock.timer()))
 
     def silent_s(self, node: str) -> float:
         """Return for how many seconds a node has not said that it takes writes; infinite if it never did."""
@@ -68,17 +101,47 @@ class TakesWrites:
 
     def spans(self) -> dict[str, list[tuple[float, float]]]:
         """Return from when until when each node took writes; nothing of one that never did."""
-        return {node: found for node, own in self._readings.items() if (found := spans(own, self._zero))}
+        found = {node: spans(own, self._zero, self._absent.get(node, [])) for node, own in self._readings.items()}
+        return {node: own for node, own in found.items() if own}
+
+    def seen(self) -> dict[str, Any]:
+        """Return what evidence has of it: when each node took writes, when it was not read, and how often it was."""
+        found = {
+            node: gaps([at for at, _ in own], self._absent[node], self._zero, self._ended)
+            for node, own in self._readings.items()
+        }
+        lasted = [(node, gap, gap[1] - gap[0]) for node, own in found.items() for gap in own]
+        unread: dict[str, list[Window]] = {}
+        for node, gap, seconds in lasted:
+            if seconds > LONGEST_GAP_SECONDS:
+                unread.setdefault(node, []).append(gap)
+        every = max((seconds for _, _, seconds in lasted if seconds <= LONGEST_GAP_SECONDS), default=0.0)
+        return {"writable": self.spans(), "unread": unread, "read_every_s": round(every, 3)}
 
 
-def spans(readings: Sequence[tuple[float, bool]], zero: float) -> list[tuple[float, float]]:
-    """Return from when until when a server took writes; a reading counts until the next, for VALID_SECONDS at most."""
-    found: list[tuple[float, float]] = []
-    for (at, takes_writes), (later, _) in pairwise([*readings, (math.inf, False)]):
-        begin, end = round(at - zero, 3), round(min(later, at + VALID_SECONDS) - zero, 3)
+def spans(readings: Sequence[tuple[float, bool]], zero: float, absent: Sequence[Window] = ()) -> list[Window]:
+    """Return from when until when a server took writes; a reading counts until the next one, or until its absence.
+
+    If none follows within LONGEST_GAP_SECONDS it counts for VALID_SECONDS: then more is not known.
+    """
+    found: list[Window] = []
+    moments = sorted([*readings, *((begin, False) for begin, _ in absent), (math.inf, False)])
+    for (at, takes_writes), (later, _) in pairwise(moments):
+        until = later if later - at <= LONGEST_GAP_SECONDS else at + VALID_SECONDS
+        begin, end = round(at - zero, 3), round(until - zero, 3)
         if takes_writes and end > 0:
             joined = found.pop()[0] if found and found[-1][1] == begin else max(begin, 0.0)
             found.append((joined, end))
+    return found
+
+
+def gaps(read_at: Sequence[float], absent: Sequence[Window], begin: float, end: float) -> list[Window]:
+    """Return from when until when a server was neither read nor absent, in seconds after `begin`."""
+    found, known = list[Window](), begin
+    for since, until in sorted([*((at, at) for at in read_at), *absent, (end, end)]):
+        if begin <= known < since <= end:
+            found.append((round(known - begin, 3), round(since - begin, 3)))
+        known = max(known, until)
     return found
 
 

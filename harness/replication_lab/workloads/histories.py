@@ -4,7 +4,7 @@ Half of the rows hold a value that a client reads and then overwrites, the other
 Each value and each element is written once, so a read shows whose write it saw.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,11 +12,13 @@ from replication_lab import replication
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
 from replication_lab.model.isolation.transactions import Key, SeenTransaction
-from replication_lab.workloads._colliding import CollidingClient, elements, is_list, recorder
+from replication_lab.workloads._colliding import CollidingClient, Transact, elements, is_list, recorder
 from replication_lab.workloads.counters import Collided, collide
 from replication_lab.world.docker.lab import Lab
 
 TABLE = "lab.histories"
+# The figure of all kinds together.
+ANOMALIES = "anomalies"
 # What a load that adds up its writes knows of the copies.
 OF_COPIES = ("lost_updates", "unacknowledged_updates", "copies", "diverged")
 
@@ -48,13 +50,19 @@ class Checked(Collided):
         own = {
             "transactions": len(self.latencies_ms),
             "reads": sum(op.reads for each in self.history for op in each.ops),
+            ANOMALIES: len(self.found),
         }
         return {name: value for name, value in usual.items() if name not in OF_COPIES} | own | counted(self.found)
 
     @property
     def findings(self) -> dict[str, str]:
         shortest = {one.kind: one for one in reversed(self.found)}
-        return {kind: example(one, self.history) for kind, one in shortest.items()}
+        found = {kind: example(one, self.history) for kind, one in shortest.items()}
+        if shortest:
+            counts = ", ".join(f"{name} {many}" for name, many in counted(self.found).items() if many)
+            first = min(shortest.values(), key=lambda one: len(one.places))
+            found[ANOMALIES] = f"{counts}; the shortest: {found[first.kind]}"
+        return found
 
 
 @dataclass(frozen=True)
@@ -87,19 +95,31 @@ class Histories:
         recorders = [
             recorder(TABLE, self.rows, number, reads_only=number >= self.clients) for number in range(len(nodes))
         ]
-        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
-        load = min(client.began for client in clients)
-        history = [
-            one
-            for number, (node, client) in enumerate(zip(nodes, clients, strict=True), 1)
-            for one in _seen(number, node, client, load)
-        ]
-        replication.of(lab).wait_until_caught_up()
-        return Checked(clients, 0, [], history=history, found=anomalies(history, self._final(lab)))
+        return checked(lab, nodes, self.seconds, recorders, seed, self._final)
 
     def _final(self, lab: Lab) -> Mapping[Key, tuple[int, ...]]:
         rows = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
         return {int(row["id"]): elements(row["list"]) for row in rows if is_list(int(row["id"]))}
+
+
+def checked(
+    lab: Lab,
+    nodes: Sequence[str],
+    seconds: float,
+    recorders: Sequence[Transact],
+    seed: int,
+    final: Callable[[Lab], Mapping[Key, tuple[int, ...]]] = lambda _lab: {},
+) -> Checked:
+    """Run clients that keep what they did, wait for all copies, and check it; `final` are the lists at the end."""
+    clients = collide(lab, nodes, seconds, recorders, seed=seed)
+    load = min(client.began for client in clients)
+    history = [
+        one
+        for number, (node, client) in enumerate(zip(nodes, clients, strict=True), 1)
+        for one in _seen(number, node, client, load)
+    ]
+    replication.of(lab).wait_until_caught_up()
+    return Checked(clients, 0, [], history=history, found=anomalies(history, final(lab)))
 
 
 def _seen(number: int, node: str, client: CollidingClient, load: float) -> list[SeenTransaction]:

@@ -3,7 +3,7 @@
 import re
 import string
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,10 +64,13 @@ TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL, KEY (id)) ENGINE=InnoDB"
 CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
 IDS_PER_CLIENT = 1_000_000_000
+# The id of the rows that a table has before the clients write: theirs are larger.
+NO_CLIENT = 0
 # A client that lost a conflict retries at once; if no node serves, it retries after this time.
 RETRY_SECONDS = 0.1
 # A client of an endpoint waits longer after each failure in a row, as the pool of an application does.
 BACKOFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+UNNAMED = "a table that a statement does not name alone"
 INSERT_ALONE = Drawn([], writes=True)
 WATCH_SECONDS = 0.02
 
@@ -91,7 +94,7 @@ class Ledger:
     the rows of all clients in turn, because a client that waits for its commit cannot read. With `transactions` a
     client runs the user's, and its row is part of each that writes; one that only reads has no row, nor any record.
     With a `rate` all clients together begin at most that many transactions a second. Clients that `back_off` retry
-    after BACKOFF_SECONDS.
+    after BACKOFF_SECONDS. The table has at least `rows` rows of no client before they write.
     """
 
     clients: dict[str, int]
@@ -103,12 +106,17 @@ class Ledger:
     seed: int = 0
     rate: float = 0
     back_off: bool = False
+    rows: int = 0
 
     def prepare(self, server: Server) -> None:
         """Create empty tables, on any node."""
         server.execute(f"DROP TABLE IF EXISTS {TABLE}, {HOT}", CREATE)
         if self.hot_row:
             server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
+        if self.rows:
+            server.execute(f"INSERT INTO {TABLE} (id) VALUES ({NO_CLIENT})")
+            for _ in range((self.rows - 1).bit_length()):
+                server.execute(f"INSERT INTO {TABLE} (id) SELECT id FROM {TABLE}")
 
     def counted_tables(self, server: Server) -> dict[str, int]:
         """Return the user's tables in which the clients' rows can be counted, with their rows before the load.
@@ -126,6 +134,13 @@ class Ledger:
             for name, sign in signs.items()
             if sign and not any(_names(text, name) for text in programs)
         }
+
+    def uncounted_tables(self, counted: Container[str]) -> list[str]:
+        """Return the user's tables that the clients change and whose rows do not show which changes were lost."""
+        changes = {change for each in self.transactions for change in each.changes if change}
+        others = {change.table or UNNAMED for change in changes if change.table not in counted}
+        updated = {f"{change.table} (its updates)" for change in changes if change.table in counted and not change.sign}
+        return sorted(others | updated)
 
     def statements(self, number: int, own: Sequence[str] = ()) -> list[str]:
         """Return a transaction: the client's own statements, then its row."""
@@ -165,7 +180,7 @@ class Ledger:
 
     def copy(self, server: Server, source: str = "", tables: Sequence[str] = ()) -> Copy:
         """Return a node's rows at the end; `source` is the node that its rows came from, `tables` are what it has."""
-        ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE}")]
+        ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE} WHERE id > {NO_CLIENT}")]
         counter = server.value(f"SELECT changes FROM {HOT}") if self.hot_row else None
         contents = {
             plain(name): TableContent(server.value(f"SELECT COUNT(*) FROM {name}"), server.checksum(name))

@@ -17,13 +17,14 @@ from replication_lab.experiments.question.variables import put, server_settings,
 from replication_lab.lab import sql_files
 from replication_lab.lab.endpoints import crossing, endpoint_of
 from replication_lab.lab.managers import manager_of
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim, claims_of, is_about_lag
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, ProofsOfNodes, Watch
-from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, p50, throughput
+from replication_lab.model.experiment.quantities import Figure, Quantity, Ratio, Total, p50, throughput
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.lab.companion import AskedCompanion, settings_apart
 from replication_lab.model.lab.endpoint import ENDPOINT, NONE
@@ -31,6 +32,7 @@ from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.load import INSERTS, SYSBENCH, per_second
 from replication_lab.model.question.question import NAME, Question
+from replication_lab.model.question.registers import registers
 from replication_lab.model.question.server_options import CaseState, server_options
 from replication_lab.model.question.setting import (
     CLIENTS,
@@ -45,6 +47,8 @@ from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import lines_of
 from replication_lab.probes.round_trip import bare_links
 from replication_lab.replication.source_replica import followed
+from replication_lab.workloads.checked_transactions import CheckedTransactions
+from replication_lab.workloads.histories import ANOMALIES
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.timed_script import TimedScript, quoted, script_of
@@ -54,6 +58,8 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 
 FEWEST_ROUNDS = 3
+# In fewer transactions none is no finding.
+FEWEST_CHECKED = 300
 # The names of model/question/question.py's effects, in words and as figures.
 KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", p50)}
 
@@ -63,6 +69,10 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     topologies = {name: catalogue.topology(name) for name in question.topologies}
     claims = list(claims_of(question))
     with_lag = any(map(is_about_lag, claims))
+    if with_lag and question.check:
+        raise LabError(
+            "--check and a claim about the lag, which is that of another load", "one of the two", "leave out --check"
+        )
     for topology in topologies.values():
         refuse_what_a_topology_cannot(question, topology, with_lag)
     load, first = load_of(question), question.topologies[0]
@@ -152,6 +162,9 @@ def _claims(question: Question, claims: Sequence[Claim]) -> Iterator[Claim]:
                 (figure(effect.case) / figure(effect.baseline)).known(within=question.margin),
             )
     yield from _known_of_drills(question)
+    for case in map(named, question.combinations() if question.check else ()):
+        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
+        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
     yield from claims
 
 
@@ -210,6 +223,7 @@ def _hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 Load = Inserts | TimedScript | OwnCommand
+AnyLoad = Load | CheckedTransactions
 # That of the container load, built like every image of the lab.
 OWN_IMAGE = "replication-lab/load"
 ROWS = 10_000
@@ -221,9 +235,11 @@ end
 """
 
 
-def load_of(question: Question) -> Load:
+def load_of(question: Question) -> AnyLoad:
     """Return the load for one client; a case has its own number of clients."""
     workload = question.workload
+    if question.check:
+        return CheckedTransactions(registers(question.transactions))
     if question.load_command is not None:
         # A case has its own rate; that it has one is enough to try whether the command obeys it.
         return OwnCommand(question.load_command, question.load_image or OWN_IMAGE, rate=float(question.is_paced))
@@ -273,13 +289,13 @@ class WithLag:
         return replace(found, lag_s=clock.timer() - ended)
 
 
-def _workload(load: Load, with_lag: bool, case: Case, preset: Preset) -> Load | WithLag:
+def _workload(load: AnyLoad, with_lag: bool, case: Case, preset: Preset) -> AnyLoad | WithLag:
     rate: dict[str, Any] = {} if case.state.rate is None else {"rate": case.state.rate}
     sized = replace(load, clients=case.state.clients, seconds=preset.sizes["seconds"], **rate)
-    return WithLag(sized) if with_lag else sized
+    return WithLag(sized) if with_lag and not isinstance(sized, CheckedTransactions) else sized
 
 
-def _prepare(question: Question, load: Load, lab: Lab) -> None:
+def _prepare(question: Question, load: AnyLoad, lab: Lab) -> None:
     """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
     for values in question.trials():
         # A case that names its engine is tried on that one only.
@@ -293,7 +309,7 @@ def _prepare(question: Question, load: Load, lab: Lab) -> None:
     _run(lab, source, question.schema)
     load.prepare(lab)
     _run(lab, source, question.init)
-    if isinstance(load, TimedScript | OwnCommand):
+    if not isinstance(load, Inserts):
         load.try_out(lab)
 
 

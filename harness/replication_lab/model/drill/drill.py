@@ -21,6 +21,8 @@ from replication_lab.model.lab.topology import Topology
 DRAWN_SECONDS = 0.5
 # The fault that leaves another server on a node.
 UPGRADE = "upgrade"
+# The fault that is a planned change itself: it acts from the begin of its injection on, until it is done.
+NEW_REPLICA = "new-replica"
 # The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
@@ -137,7 +139,8 @@ class Drill(_Strict, frozen=True):
     """A topology under load, the faults injected there, and the expected results. Times are seconds.
 
     `clients` maps each node to the number of clients that write there. `reads` maps such a node to the node on
-    which its clients look for their rows after each statement. `think_ms` is the pause of each client after a
+    which its clients look for their rows after each statement. `rows` is how many rows the clients' table has before
+    they write, at least. `think_ms` is the pause of each client after a
     statement. `watchers` are clients that only read. `before` and `after` are the times without a fault. `settings`
     are global variables of every node during the drill, or with NODE.VARIABLE of one. `semisync` is how the source
     waits. `initial_primary` is the node that serves first, in a topology that allows more than one. `options` are
@@ -159,6 +162,7 @@ class Drill(_Strict, frozen=True):
     before: float = 1.0
     after: float = 1.0
     hot_row: bool = False
+    rows: int = 0
     reads: dict[str, str] = {}
     think_ms: float = 0
     watchers: dict[str, int] = {}

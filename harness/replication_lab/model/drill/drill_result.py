@@ -16,6 +16,7 @@ from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook, numbers
 from replication_lab.model.drill.managed import expected_of, of_manager
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
+from replication_lab.model.drill.writable import TWO_WRITABLE, of_writable, resolution, unresolved, without_unread
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
@@ -66,7 +67,7 @@ class CaseDrilled(Event, frozen=True, kw_only=True, tag="drilled"):
 # clients only, so they do not apply.
 ANSWERS = ("lost", "rto_s")
 # What a manager did is an answer, too.
-OF_ANSWERS = (*ANSWERS, "rpo_s", "outage_s", "not_failed_over", "false_failovers", "two_writable_s")
+OF_ANSWERS = (*ANSWERS, "rpo_s", "outage_s", "not_failed_over", "false_failovers", TWO_WRITABLE)
 
 
 def not_proved(result: Result) -> list[str]:
@@ -94,7 +95,8 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     figures = {**rows, **service, **reads, **_of_nodes(evidence), **of_sources(evidence, history)}
     figures |= of_manager(evidence)
     figures |= application.figures(evidence.application, evidence.windows)
-    failures = [*row_failures, *service_failures, *read_failures]
+    figures, unread = without_unread(figures, evidence)
+    failures = [*row_failures, *service_failures, *read_failures, *unread]
     doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
@@ -170,14 +172,15 @@ def _of_nodes(evidence: Evidence) -> Figures:
     said = [*evidence.before.values(), *evidence.after.values()]
     if any(view.history for view in said) and not any(view.error for view in said):
         figures["histories"] = len({view.history for view in said})
-    if evidence.writable:
-        figures["two_writable_s"] = checkers.together(evidence.writable)
+    figures |= of_writable(evidence)
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
         figures["lost_transactions"] = sum(counted)
     for acted in evidence.acted:
         figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
+        if acted.change_s is not None:
+            figures["change_s"] = round(acted.change_s, 3)
         figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:
@@ -218,14 +221,18 @@ def _judge(
         verdict = Verdict.HOLDS if asked.holds(found) else Verdict.REFUTED
     except TypeError:
         return _judgement(asked, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {asked.bound}")
-    reason = "; ".join([f"{asked.figure} is {found}, expected {asked.bound}", *_tables(asked, figures, evidence)])
+    reason = "; ".join([f"{asked.figure} is {found}, expected {asked.bound}", *_details(asked, figures, evidence)])
+    if unresolved(asked, found, evidence):
+        return _judgement(asked, Verdict.UNKNOWN, found, reason)
     if noise := disturbance(asked, found, evidence):
         return _judgement(asked, Verdict.UNKNOWN, found, f"{reason}, but on a noisy machine: {noise}")
     return _judgement(asked, verdict, found, reason)
 
 
-def _tables(asked: Expectation, figures: Figures, evidence: Evidence) -> Iterator[str]:
-    """Yield in which of the user's tables rows are missing, or copies differ, if that is what an expectation asks."""
+def _details(asked: Expectation, figures: Figures, evidence: Evidence) -> Iterator[str]:
+    """Yield in which of the user's tables rows are missing, or copies differ, or how exactly a figure is known."""
+    if asked.figure == TWO_WRITABLE and (said := resolution(evidence)):
+        yield said
     if asked.figure == "lost":
         yield from missing_rows(figures)
     if asked.figure == "diverged":

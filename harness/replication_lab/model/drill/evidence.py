@@ -9,7 +9,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.observation import Happened, Observation, unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
-from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.drill.drill import NEW_REPLICA, Drill, Step
 from replication_lab.model.drill.history import Attempt, Copy
 from replication_lab.model.lab.succession import TakenOver
 
@@ -84,9 +84,18 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     left: list[str] = []
 
     @property
+    def change_s(self) -> float | None:
+        """The seconds that a planned change took, until every node had it; None for any other fault."""
+        planned = any(spec.fault == NEW_REPLICA for spec in self.step.fault_specs)
+        return self.struck - self.broke if planned and self.struck is not None else None
+
+    @property
     def window(self) -> tuple[float, float]:
-        """Begin and end of the time in which all parts of the fault acted: an injection takes a moment."""
-        return (self.broke if self.struck is None else self.struck), self.healed
+        """Begin and end of the time in which all parts of the fault acted: an injection takes a moment.
+
+        The injection of a planned change is the change.
+        """
+        return (self.broke if self.struck is None or self.change_s is not None else self.struck), self.healed
 
 
 class Return(msgspec.Struct, frozen=True):
@@ -150,7 +159,9 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     `from_injection` the time without service begins with the injection of the first fault; in older records when it had
     returned. `endpoint` is what clients met behind the endpoint, if they used one.
     `writable` are the times, from and until, at which each server of a source and its replicas said that it takes
-    writes; a drill with an endpoint or a manager has them.
+    writes; a drill with an endpoint or a manager has them. `unread` are the times in which one that may have taken
+    writes was not read for too long, `read_every_s` is the longest time between two other readings; older records have
+    neither. `uncounted_tables` are the user's tables that the clients change and that are no counted ones.
     """
 
     drill: Drill
@@ -183,6 +194,9 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     from_injection: bool = False
     endpoint: ThroughEndpoint | None = None
     writable: dict[str, list[tuple[float, float]]] = {}
+    unread: dict[str, list[tuple[float, float]]] = {}
+    read_every_s: float = 0.0
+    uncounted_tables: list[str] = []
 
     @property
     def mended(self) -> float:

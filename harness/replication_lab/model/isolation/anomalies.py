@@ -196,6 +196,8 @@ def _anomaly(kind: str, cycle: list[Edge]) -> Anomaly:
 
 SHOWN = 3
 DID = {"read": "read {row} as {value}", "append": "appended {value} to {row}", "write": "wrote {value} to {row}"}
+# The same of a user's statement, which names the row itself.
+DID_SQL = {"read": "`{sql}` found {value}", "write": "`{sql}`"}
 
 
 def example(found: Anomaly, history: Sequence[SeenTransaction]) -> str:
@@ -208,9 +210,11 @@ def example(found: Anomaly, history: Sequence[SeenTransaction]) -> str:
 
 
 def _told(each: SeenTransaction, keys: set[Key | None]) -> str:
-    did = [
-        DID[op.does].format(row=f"row {op.key}", value="the first version" if op.value is None else op.value)
+    did = dict.fromkeys(
+        (DID_SQL if op.sql else DID)[op.does].format(
+            row=f"row {op.key}", value="the first version" if op.value is None else op.value, sql=op.sql
+        )
         for op in each.ops
         if op.key in keys
-    ]
+    )
     return f"client {each.client} on {each.node}, {each.began:.3f} to {each.ended:.3f} s, {', '.join(did)}"

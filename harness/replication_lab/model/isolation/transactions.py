@@ -17,13 +17,14 @@ class Op(msgspec.Struct, frozen=True, array_like=True):
     """One operation on a row.
 
     `append` adds the element `value` to the list in the row, `write` replaces the row's value. `read` has the version
-    that was read as `value`, and for a list all of its elements.
+    that was read as `value`, and for a list all of its elements. `sql` is the statement, if it was a user's.
     """
 
     does: Literal["read", "append", "write"]
     key: Key
     value: Version
     elements: tuple[int, ...] | None = None
+    sql: str = ""
 
     @property
     def reads(self) -> bool:

@@ -15,7 +15,7 @@ class MySQLError(NamedTuple):
     conflict: str = ""
 
 
-NO_CONNECTION = 2003
+NO_CONNECTION, CONNECTION_LOST = 2003, 2013
 # The errors of SET for a variable that needs a restart, and for a value that needs one.
 READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
 UNKNOWN_VARIABLE, SYNTAX_ERROR = 1193, 1064
@@ -38,7 +38,7 @@ MYSQL_ERRORS = {
     1927: MySQLError("connection killed", is_definite=False),
     NO_CONNECTION: MySQLError("no connection"),
     2006: MySQLError("the server has gone away", is_definite=False),
-    2013: MySQLError("connection lost", is_definite=False),
+    CONNECTION_LOST: MySQLError("connection lost", is_definite=False),
     # Of a plugin at the commit, such as that of a group whose majority was lost: others may have the transaction.
     3100: MySQLError("a hook of replication failed", is_definite=False),
     3101: MySQLError("rolled back during the commit", is_definite=False),
@@ -72,6 +72,14 @@ def is_definite(code: int | None) -> bool:
 def is_timeout(error: BaseException | None) -> bool:
     """Return whether no answer came in time: the client library raises its own error while it handles that one."""
     return isinstance(error, TimeoutError) or (error is not None and isinstance(error.__context__, TimeoutError))
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """Return whether nothing listened at the server's port, or the connection was ended, as by a server that stops."""
+    refused = isinstance(error, ConnectionError) or (
+        error is not None and isinstance(error.__context__, ConnectionError)
+    )
+    return refused or (code_of(error) == CONNECTION_LOST and error is not None and error.__context__ is None)
 
 
 def conflict(code: int | None) -> str:

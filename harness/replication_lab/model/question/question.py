@@ -33,7 +33,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     `load_command` may be run in a container of `load_image`, by default the lab's own. `schema` and `init` are run
     before it. `cnf` are the files that the setting cnf names. `drill` is done for each case after the load,
     `drill_runs` times (0: DRILL_RUNS). With `ledger` its clients run the workload's transactions, each with a row
-    by which it is counted.
+    by which it is counted. With `check` the load are these transactions, and what they read is checked for anomalies.
     """
 
     topologies: list[str]
@@ -57,6 +57,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     drill: str = ""
     drill_runs: int = 0
     ledger: bool = False
+    check: bool = False
 
     def __post_init__(self) -> None:
         refuse_bad_question(self)
@@ -89,7 +90,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def refuse_a_single_case(self) -> None:
         """Raise LabError if nothing is compared: one case, without a drill and without a claim about it."""
-        if self.number_of_cases == 1 and not self.drill and not self.claims:
+        if self.number_of_cases == 1 and not (self.drill or self.claims or self.check):
             case = [f"{name}={value}" for name, (value,) in self.axes.items()]
             raise LabError(
                 f"the question has one case, {', '.join(case)}, and nothing to compare it with",

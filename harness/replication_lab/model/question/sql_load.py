@@ -19,6 +19,9 @@ DELETES = re.compile(
     rf"DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*+FROM\s+{TABLE}\s*(?:$|(?:WHERE|ORDER|LIMIT|RETURNING)\b)",
     re.IGNORECASE,
 )
+UPDATES = re.compile(
+    rf"UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*+{TABLE}\s+(?:(?:AS\s+)?{IDENTIFIER}\s+)?SET\b", re.IGNORECASE
+)
 # The server reports a replaced or updated row in the same number as inserted ones.
 MAY_REPLACE = re.compile(r"REPLACE|.*\bON\s+DUPLICATE\b", re.IGNORECASE | re.DOTALL)
 MAY_DELETE = re.compile(r"\b(?:DELETE|REPLACE|INSERT)\b", re.IGNORECASE)
@@ -27,36 +30,45 @@ SCHEMA = "lab"
 
 
 class Change(NamedTuple):
-    """A table whose number of rows a statement changes, as SCHEMA.TABLE; an empty string if it may be any.
+    """A table that a statement changes, as SCHEMA.TABLE; an empty string if it may be any.
 
-    `sign` is 1 if the rows that the server reports are new, -1 if they are gone, 0 if their number tells neither.
+    `sign` is 1 if the rows that the server reports are new, -1 if they are gone, 0 if their number tells neither, and
+    None if the table keeps its number of rows.
     """
 
     table: str
-    sign: int
+    sign: int | None
 
 
 def change_of(word: str, sql: str) -> Change | None:
-    """Return the change by a statement with this first word; None if it changes the number of rows of no table."""
+    """Return the change by a statement with this first word; None if it changes no table."""
     if word in ("INSERT", "REPLACE"):
         return _change(INSERTS.match(sql), 0 if MAY_REPLACE.match(sql) else 1)
     if word == "DELETE":
         return _change(DELETES.match(sql), -1)
+    if word == "UPDATE":
+        return _change(UPDATES.match(sql), None)
     return Change("", 0) if word == "WITH" and MAY_DELETE.search(sql) else None
 
 
-def _change(found: re.Match[str] | None, sign: int) -> Change:
+def _change(found: re.Match[str] | None, sign: int | None) -> Change:
     if found is None:
-        return Change("", 0)
-    name = found["table"].replace("`", "")
-    return Change(name if "." in name else f"{SCHEMA}.{name}", sign)
+        return Change("", 0 if sign is not None else None)
+    return Change(full_name(found["table"]), sign)
+
+
+def full_name(table: str) -> str:
+    """Return a table's name in a statement as SCHEMA.TABLE."""
+    name = table.replace("`", "")
+    return name if "." in name else f"{SCHEMA}.{name}"
 
 
 def directions(changes: Iterable[Change | None]) -> dict[str, int]:
     """Return, by table, the sign of all changes together; 0 for a table whose rows they insert and delete."""
     found: dict[str, int] = {}
     for change in filter(None, changes):
-        found[change.table] = change.sign if found.get(change.table, change.sign) == change.sign else 0
+        if change.sign is not None:
+            found[change.table] = change.sign if found.get(change.table, change.sign) == change.sign else 0
     return found
 
 
@@ -91,7 +103,7 @@ class Letters:
 class Transaction:
     """Statements, each as alternating texts and names of parameters, and the source of each parameter's values.
 
-    `changes` has for each statement the table whose number of rows it changes.
+    `changes` has for each statement the table that it changes.
     """
 
     statements: list[list[str]]

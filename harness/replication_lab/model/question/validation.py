@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.option_file import options_of, refuse_both
 from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.model.question.load import INSERTS, LARGEST, OTHER, SYSBENCH, per_second, planned
+from replication_lab.model.question.registers import INSTEAD, registers
 from replication_lab.model.question.setting import (
     CHOICES,
     CLIENTS,
@@ -47,6 +49,7 @@ OF_OPTIONS = (CLIENTS, RATE, RTT)
 OPTIONS = (
     "baseline",
     "case",
+    "check",
     "claim",
     "drill",
     "drill_runs",
@@ -165,6 +168,8 @@ def _refuse_a_bad_extent(question: "Question") -> None:
         )
     if question.ledger:
         _refuse_no_transactions(question)
+    if question.check:
+        _refuse_unchecked(question)
     if not question.axes:
         raise LabError(
             "nothing is varied",
@@ -173,6 +178,23 @@ def _refuse_a_bad_extent(question: "Question") -> None:
         )
     for name, (low, high) in LIMITS.items():
         _refuse_out_of_limits(name, getattr(question, name), low, high)
+
+
+def _refuse_unchecked(question: "Question") -> None:
+    """Raise LabError if the load cannot be checked for anomalies, with the statement for which it cannot."""
+    asked = {**question.vary, **{name: [value] for name, value in question.settings.items()}}
+    if isinstance(question.workload, str) or not question.workload.name.endswith(".sql"):
+        raise LabError(
+            f"--check with the load {question.load_name}, of which the lab does not know what it reads and writes",
+            "--workload FILE.sql, whose transactions read and write rows by a key",
+            INSTEAD,
+        )
+    for name in (RATE, ENDPOINT):
+        if any(each.partition(".")[0] == name for each in asked):
+            raise LabError(f"--check with {name}", "clients that collide on the nodes themselves", f"leave out {name}")
+    if few := [many for many in asked.get(CLIENTS, ["1"]) if many == "1"]:
+        raise LabError(f"--check with {few[0]} client, which nothing collides with", "two or more", "--clients 6")
+    registers(question.transactions)
 
 
 def _refuse_no_transactions(question: "Question") -> None:

@@ -1,5 +1,7 @@
 """A container of any image in a lab: it is in the lab's network, and is removed with the lab."""
 
+from collections.abc import Mapping
+
 from docker.errors import DockerException
 
 from replication_lab.model.core.errors import LabError
@@ -9,9 +11,11 @@ from replication_lab.world.docker.service import Service
 
 # It only has to stay up: the load is run in it by `docker exec`.
 WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+# How volumes are mounted, by their names, as Docker's client takes it.
+Volumes = Mapping[str, dict[str, str]]
 
 
-def start(like: Service, name: str, image: str) -> None:
+def start(like: Service, name: str, image: str, volumes: Volumes) -> None:
     """Start a container with the network, CPUs, labels and dropped privileges of a service that is there.
 
     Raise LabError if it does not stay up.
@@ -28,6 +32,7 @@ def start(like: Service, name: str, image: str) -> None:
             labels=labels.of_beside(like.project, model, name),
             network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
             cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
+            volumes=dict(volumes),
             cap_drop=["ALL"],
             security_opt=["no-new-privileges:true"],
         )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from docker.models.containers import Container
@@ -12,7 +13,17 @@ from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.site import PROXY, server_at
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
-from replication_lab.world.docker import beside, beside_nodes, images, labels, leftovers, machine, servers, sites
+from replication_lab.world.docker import (
+    beside,
+    beside_nodes,
+    images,
+    labels,
+    leftovers,
+    machine,
+    removal,
+    servers,
+    sites,
+)
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.manager import RunningManager
@@ -224,9 +235,14 @@ class Lab:
         self.pinned.update(given)
         return given
 
-    def run_beside(self, like: str, name: str, image: str) -> None:
+    def run_beside(self, like: str, name: str, image: str, volumes: beside.Volumes = MappingProxyType({})) -> None:
         """Start a service of another image, with the network and the CPUs of a service that is there."""
-        beside.start(self.service(like), name, image)
+        beside.start(self.service(like), name, image, volumes)
+
+    def remove_beside(self, name: str) -> None:
+        """Remove a service that `run_beside` has started."""
+        removal.remove_container(self.service(name).container)
+        self.refresh()
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}

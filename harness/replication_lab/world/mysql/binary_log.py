@@ -37,6 +37,11 @@ class BinaryLog:
 
     def reset_gtids_to(self, gtids: str) -> None:
         """Reset the binary log to these GTIDs, the state of the server that this server's data were copied from."""
+        self.reset()
+        self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.reset_gtids_to))
+
+    def reset(self) -> None:
+        """Delete the binary log, and forget its GTIDs."""
         for number, statement in enumerate(self.server.dialect.reset, 1):
             try:
                 self.server.execute(statement)
@@ -45,4 +50,3 @@ class BinaryLog:
                 # Versions spell it differently. After a syntax error nothing was done, so the other spelling is safe.
                 if number == len(self.server.dialect.reset) or code_of(error.__cause__) != SYNTAX_ERROR:
                     raise
-        self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.reset_gtids_to))

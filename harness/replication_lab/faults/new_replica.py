@@ -1,0 +1,171 @@
+"""A new replica under load: the target's data are removed, and it gets a new copy of its source's."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replication_lab.faults._nodes import START_SECONDS
+from replication_lab.faults._servers import OnServers
+from replication_lab.faults.fault import fault
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.drill import NEW_REPLICA
+from replication_lab.model.drill.fault import NODES, Need, Setting
+from replication_lab.model.lab.storage import DATA
+from replication_lab.replication import failover
+from replication_lab.world import clock
+from replication_lab.world.docker import volumes
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.server import SYSTEM_DATABASES, Server
+
+# The longest time for a copy, and for applying what was written meanwhile.
+COPY_SECONDS, APPLY_SECONDS = 1800, 600
+# A database that only the old copy has.
+OLD = "lab_old_copy"
+UNLOGGED = "SET SESSION sql_log_bin = 0"
+BESIDE = "copying"
+
+
+class CopyWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to copy, an entry of new_replica.yaml: one of `load` and `fill` is set."""
+
+    load: str = ""
+    gtids: str = ""
+    fill: str = ""
+
+
+@cache
+def ways() -> dict[str, dict[str, CopyWay]]:
+    """Return the ways to copy, by the family of the servers and by name."""
+    return msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, dict[str, CopyWay]])
+
+
+def _check_by(where: str, by: Any) -> None:
+    known = sorted({name for family in ways().values() for name in family})
+    if by not in known:
+        raise BY.refusal(where, NEW_REPLICA, by, f"one of {', '.join(known)}")
+
+
+BY = Setting("by", "", "the copy {!r}", _check_by)
+LEAF = Need(
+    "replicas that no node replicates from",
+    lambda topology, targets: (
+        topology.replication in ("async", "semisync")
+        and set(targets) <= set(topology.sources) - set(topology.sources.values())
+    ),
+    "{fault} in {topology}, where the target is not a replica, or has replicas",
+    "a replica that no node replicates from, as in the topology async",
+)
+
+
+@fault(
+    NEW_REPLICA,
+    acts_on=NODES,
+    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump) or "
+    "`backup` (mariadb-backup), on MariaDB. Then it replicates, and stays so",
+    proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "
+    "of the copy, and it replicates, also between the readings; after recovery: the source has all of its transactions",
+    settings=(BY,),
+    needs=(LEAF,),
+    one_target=True,
+    ends_servers=True,
+)
+class NewReplica(OnServers):
+    """The replica that gets a new copy. There is nothing to undo."""
+
+    state = "it replicates from a new copy of its source's data"
+    afterwards = "a whole copy"
+
+    def __init__(self, lab: Lab, nodes: Sequence[str], by: str):
+        super().__init__(lab, nodes)
+        (node,) = self.nodes
+        self._source = lab.topology.sources[node]
+        family = lab.node(node).dialect.family
+        known = ways().get(family, {})
+        if by not in known:
+            ways_there = " or ".join(known) or "an engine of MariaDB"
+            raise LabError(f"{node} runs {family}, where no copy is made by {by}", ways_there, "./lab drill")
+        self._way = known[by]
+        self._held = ""
+        if self._way.fill:
+            sites = {name: lab.node(name).site for name in (node, self._source)}
+            if len(set(sites.values())) > 1:
+                raise LabError(
+                    f"{node} and {self._source}, whose files are read where they are, are on two sites",
+                    "both on one site, or by: dump",
+                    "./lab drill",
+                )
+            lab.run_beside(node, BESIDE, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+
+    def _volumes(self, node: str) -> dict[str, dict[str, str]]:
+        (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
+        return {read: {"bind": DATA, "mode": "ro"}, written: {"bind": "/copy", "mode": "rw"}}
+
+    def begin(self, node: str) -> None:
+        # Only the node itself knows that it has this database.
+        self._alone(self.server(node), f"CREATE DATABASE IF NOT EXISTS {OLD}")
+        copy = self._load if self._way.load else self._fill
+        copy(node)
+        replica = self.replica(node)
+        replica.follow(*failover.dialled(self.lab, self._source, node))
+        replica.wait_for(BinaryLog(self.server(self._source)).position(), APPLY_SECONDS)
+
+    @staticmethod
+    def _alone(server: Server, *statements: str) -> None:
+        """Run statements that are no transactions of the server's own."""
+        session = server.another()
+        session.execute(UNLOGGED, *statements)
+        session.close()
+
+    def _load(self, node: str) -> None:
+        """Empty the server and load a dump, which crosses the link to the source."""
+        server = self.server(node)
+        self.replica(node).stop_following(lose=True)
+        databases = [row["Database"] for row in server.rows("SHOW DATABASES")]
+        self._alone(server, *(f"DROP DATABASE `{name}`" for name in databases if name not in SYSTEM_DATABASES))
+        BinaryLog(server).reset()
+        self.lab.node(node).run("bash", "-c", f"set -o pipefail; {self._way.load}", environment=self._given(node))
+        if self._way.gtids:
+            BinaryLog(server).reset_gtids_to(str(server.value(self._way.gtids)))
+
+    def _fill(self, node: str) -> None:
+        """Replace the data directory of the stopped server by a copy of the source's files."""
+        self.lab.node(node).stop()
+        gtids = self.lab.service(BESIDE).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
+        self._start(node)
+        BinaryLog(self.server(node)).reset_gtids_to(gtids)
+
+    def _given(self, node: str) -> Mapping[str, str]:
+        host, port = failover.dialled(self.lab, self._source, node)
+        _, password = self.lab.administrator(node)
+        return {"SOURCE": host, "PORT": str(port), "NODE": self._source, "MYSQL_PWD": password}
+
+    def _start(self, node: str) -> None:
+        self.lab.node(node).start_again()
+        clock.wait_until(self.lab.node(node).answers, f"the server of {node} to answer", START_SECONDS, every=0.1)
+
+    def contrary(self, node: str, server: Server) -> str:
+        if server.rows(f"SHOW DATABASES LIKE '{OLD}'"):
+            return f"the data of {node} were those of before"
+        found = Replica(server).status()
+        return "" if found and found.healthy else f"the new copy on {node} did not replicate"
+
+    def recover(self) -> None:
+        self._held = BinaryLog(self.server(self.nodes[0])).gtids()
+        super().recover()
+
+    def end(self, node: str) -> None:
+        """Do nothing: the new copy stays."""
+
+    def hindrance(self, node: str) -> str:
+        errant = failover.beyond(self._held, self.server(self._source))
+        return f"it has {errant}, which {self._source} lacks" if errant else self.contrary(node, self.server(node))
+
+    def close(self) -> None:
+        super().close()
+        if self._way.fill:
+            self.lab.remove_beside(BESIDE)
