@@ -135,7 +135,7 @@ def _status(runs):
 
 
 def test_a_dump_is_loaded_into_an_emptied_server_that_then_follows_its_source(lab):
-    """Across the link; nothing of the old copy is left, the new one begins where the dump ends, and has no events on."""
+    """Across the link; nothing of the old copy is left, the new one begins where the dump ends, its events are off."""
     with closing(NewReplica(lab, ["replica"], "dump")) as made:
         made.inject()
         assert doubts(made.verify()) == []
