@@ -366,7 +366,8 @@ def bench_machine(part: str = "") -> str:
     host = kept.environment
     memory = round(host["memory_mib"] / 1024)
     loop = f" A loop of the harness took {host['loop_us']:.0f} us." if "loop_us" in host else ""
-    return f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.{loop}\n"
+    said = f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.{loop}"
+    return textwrap.fill(said, WIDTH) + "\n"
 
 
 def bench_loop_us() -> float | None:
