@@ -28,6 +28,7 @@ MEGABYTES = {
     "clients": 300,
     "sidecar": 200,
     "arbiter": 200,
+    "garbd": 200,
     "haproxy": 200,
     "keepalived": 200,
     "mha": 300,
