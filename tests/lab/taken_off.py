@@ -243,6 +243,16 @@ def read_only(lab, spec):
 
 
 @contextmanager
+def without_column(lab, _spec):
+    """Drop the new column on the last node alone, and add it again."""
+    alone = ["SET SESSION wsrep_on = OFF" if lab.topology.replication == "galera" else UNLOGGED]
+    last = [lab.topology.nodes[-1].name]
+    _by_sql(lab, last, *alone, "ALTER TABLE lab.ledger DROP COLUMN note")
+    yield
+    _by_sql(lab, last, *alone, "ALTER TABLE lab.ledger ADD COLUMN note INT NOT NULL DEFAULT 0")
+
+
+@contextmanager
 def unlocked(lab, spec):
     """End the session that holds the lock. No other program can make it live again."""
     server = lab.node(spec.targets[0]).server().another()
@@ -271,6 +281,7 @@ TAKEN_OFF = {
     "crash": Sabotage(frozen, ": pause"),
     "upgrade": Sabotage(frozen, ": pause"),
     "bootstrap": Sabotage(frozen, ": pause"),
+    "schema-change": Sabotage(without_column, "the table was not changed on "),
     "new-replica": Sabotage(_of_dialect(["stop"], ["start"]), "the new copy on replica did not replicate"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),
