@@ -253,6 +253,14 @@ def without_column(lab, _spec):
 
 
 @contextmanager
+def one_writer(lab, spec):
+    """Switch a group to a single primary, and back."""
+    _by_sql(lab, spec.targets, "SELECT group_replication_switch_to_single_primary_mode()")
+    yield
+    _by_sql(lab, spec.targets, "SELECT group_replication_switch_to_multi_primary_mode()")
+
+
+@contextmanager
 def unlocked(lab, spec):
     """End the session that holds the lock. No other program can make it live again."""
     server = lab.node(spec.targets[0]).server().another()
@@ -282,6 +290,7 @@ TAKEN_OFF = {
     "upgrade": Sabotage(frozen, ": pause"),
     "bootstrap": Sabotage(frozen, ": pause"),
     "schema-change": Sabotage(without_column, "the table was not changed on "),
+    "multi-primary": Sabotage(one_writer, "the role of "),
     "new-replica": Sabotage(_of_dialect(["stop"], ["start"]), "the new copy on replica did not replicate"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),

@@ -54,6 +54,7 @@ MORE = [
     ("async", "schema-change-pt-osc"),
     ("chain", "switchover"),
     ("fanout", "switchover"),
+    ("group", "multi-primary"),
     ("semisync", "infinite-timeout"),
     ("semisync", "refuse-broken-replica"),
     ("semisync", "two-failovers"),
