@@ -21,8 +21,8 @@ from replication_lab.model.lab.topology import Topology
 DRAWN_SECONDS = 0.5
 # The fault that leaves another server on a node.
 UPGRADE = "upgrade"
-# The fault that is a planned change itself: it acts from the begin of its injection on, until it is done.
-NEW_REPLICA = "new-replica"
+# The faults that are a planned change themselves: they act from the begin of their injection on, until it is done.
+NEW_REPLICA, SCHEMA_CHANGE = CHANGES = "new-replica", "schema-change"
 # The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
