@@ -45,7 +45,7 @@ class EngineElsewhere:
     @contextmanager
     def dropping(self, size: int) -> Iterator[None]:
         """Drop all packets of at least this many bytes that arrive there for containers, without an answer."""
-        rule = ("FORWARD", "-i", "eth0", "-m", "length", "--length", f"{size}:", "-j", "DROP")
+        rule = ("DOCKER-USER", "-i", "eth0", "-m", "length", "--length", f"{size}:", "-j", "DROP")
         inside = ("nsenter", f"--net=/run/netns/{self.device}", "iptables", "-w")
         _run(*inside, "-I", *rule)
         try:

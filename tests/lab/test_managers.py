@@ -27,10 +27,15 @@ def drilled(docker, tmp_path):
         if endpoint:
             (asked,) = drill_set.at_endpoint([asked], endpoint, {})
         (drill,) = drill_set.under_manager([asked], manager, settings)
-        with drill_set.Labs(drill_set.lab_request(topology, engine, [drill]), print) as own, ignoring_noise():
-            if meanwhile:
+
+        def tell(line):
+            print(line)
+            # The drill begins on the lab that has the manager.
+            if meanwhile and line.startswith(f"{name}: "):
                 lab = own.lab()
                 once_written(lab, lambda _: meanwhile(lab))
+
+        with drill_set.Labs(drill_set.lab_request(topology, engine, [drill]), tell) as own, ignoring_noise():
             evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")
         # A drill that did not begin has no ledger.
         return drill_set.judged_as_found(evidence, tmp_path / "ledger")

@@ -17,12 +17,23 @@ WORKER = {"NodeID": "w", "ControlAvailable": False, "LocalNodeState": "active", 
 IN_NONE = {"LocalNodeState": "inactive", "NodeID": ""}
 
 
+class Running:
+    """Containers that run, as the SDK starts them."""
+
+    def __init__(self):
+        self.running = []
+
+    def run(self, image, network, **_options):
+        self.running.append((image, network))
+        return SimpleNamespace(name=image, labels={}, remove=lambda **_: self.running.remove((image, network)))
+
+
 class Engine:
     """An engine in a state of a swarm, which notes what it is told."""
 
     def __init__(self, state, labels=None, networks=(), refuses=False):
         self.told, self._state, self._refuses = [], state, refuses
-        self.swarm = self
+        self.swarm, self.containers = self, Running()
         self.attrs = {"JoinTokens": {"Worker": "token"}, "Spec": {"Labels": labels or {}}}
         listed = [SimpleNamespace(name=name) for name in networks]
         self.networks = SimpleNamespace(create=self._note("create"), list=lambda **_: listed)
@@ -53,11 +64,14 @@ def engines(monkeypatch):
 
 
 def test_the_network_is_made_once_by_a_manager_wherever_it_is(engines):
-    """It is attachable, and marked as the lab's."""
-    _, manager = engines(Engine(WORKER), Engine(MANAGER))
-    swarm.make_network("lab-a", AT)
-    swarm.make_network("lab-b", {"source": Site("", "10.1.0.1")})
+    """It is attachable, and marked as the lab's. A container holds it on a worker while Compose starts."""
+    worker, manager = engines(Engine(WORKER), Engine(MANAGER))
+    with swarm.network_made("lab-a", AT):
+        assert worker.containers.running == [("replication-lab/toxiproxy", "lab-a_sites")]
+    with swarm.network_made("lab-b", {"source": Site("", "10.1.0.1")}):
+        pass
 
+    assert worker.containers.running == []
     [(_, name, options)] = manager.told
     marks = {"replication-lab": owners.owner(), "com.docker.compose.project": "lab-a"}
     assert name == "lab-a_sites" and options == {
@@ -70,14 +84,19 @@ def test_the_network_is_made_once_by_a_manager_wherever_it_is(engines):
 
 def test_engines_that_are_not_in_one_swarm_are_refused(engines, refused):
     """One in none, one in another swarm, and a swarm whose managers are no sites."""
+
+    def made():
+        with swarm.network_made("lab-a", AT):
+            pytest.fail("it was made")
+
     engines(Engine(MANAGER), Engine(IN_NONE))
-    outside = refused(swarm.make_network, "lab-a", AT)
+    outside = refused(made)
     engines(Engine(MANAGER), Engine(MANAGER | {"NodeID": "other"}))
-    another = refused(swarm.make_network, "lab-a", AT)
+    another = refused(made)
     engines(Engine(WORKER), Engine(WORKER))
 
     assert outside.found == another.found == f"{DB2} is not in the swarm of the command's own engine"
-    assert refused(swarm.make_network, "lab-a", AT).found == "none of the sites is a manager of a swarm"
+    assert refused(made).found == "none of the sites is a manager of a swarm"
 
 
 def test_a_network_of_a_swarm_is_removed_by_its_manager():

@@ -87,8 +87,7 @@ def start(asked: LabRequest) -> Lab:
     started = compose.Project(name, tuple(files), env_file, profiles, engines)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with exported(_settings(lab)):
-            swarm.make_network(name, asked.sites)
+        with exported(_settings(lab)), swarm.network_made(name, asked.sites):
             if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
                 started.up(lambda: not_started.has_lost_one(name), arrays)

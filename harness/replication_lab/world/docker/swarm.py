@@ -1,38 +1,52 @@
 """The network between sites whose engines are in one Docker Swarm, which is used for nothing else."""
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from docker.errors import APIError
+from docker.models.containers import Container
 from docker.models.networks import Network
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.site import ENCRYPTED, NETWORK_OPTION, OVERLAY, Site
-from replication_lab.world import owners
-from replication_lab.world.docker import labels, site_files, sites
+from replication_lab.world import at_once, owners
+from replication_lab.world.docker import labels, removal, site_files, sites
 from replication_lab.world.docker.client import EngineClient
 
 INACTIVE, PORT = "inactive", 2377
+HOLDER = "replication-lab/toxiproxy"
 
 
-def make_network(project: str, nodes: Mapping[str, Site]) -> None:
+@contextmanager
+def network_made(project: str, nodes: Mapping[str, Site]) -> Iterator[None]:
     """Make the overlay network of a lab on one of its engines, a manager; nothing for a lab without one.
 
-    LabError if the engines are not in one swarm, or none of them is a manager.
+    Within the block a container holds it on each other engine: Compose refuses a network that a worker does not know
+    yet. LabError if the engines are not in one swarm, or none of them is a manager.
     """
     found = {site.endpoint: site for site in nodes.values() if site.is_on_overlay}
     if not found:
+        yield
         return
-    manager = _manager({endpoint: sites.client(endpoint) for endpoint in found})
-    network = next(iter(found.values())).network
-    manager.networks.create(
-        site_files.network_of(project),
-        driver="overlay",
-        attachable=True,
-        options={"encrypted": "true"} if network == ENCRYPTED else {},
-        labels={labels.LABEL: owners.owner(), labels.PROJECT: project},
-    )
+    engines = {endpoint: sites.client(endpoint) for endpoint in found}
+    manager = _manager(engines)
+    name, marks = site_files.network_of(project), {labels.LABEL: owners.owner(), labels.PROJECT: project}
+    encrypted = next(iter(found.values())).network == ENCRYPTED
+    options = {"encrypted": "true"} if encrypted else {}
+    manager.networks.create(name, driver="overlay", attachable=True, options=options, labels=marks)
+    others = [client for client in engines.values() if client is not manager]
+    holders = at_once.of_each(lambda client: _held(client, name, marks), others)
+    try:
+        yield
+    finally:
+        for each in holders:
+            removal.remove_container(each)
+
+
+def _held(client: EngineClient, name: str, marks: Mapping[str, str]) -> Container:
+    """Start a container in a network, with these labels."""
+    return client.containers.run(HOLDER, detach=True, network=name, labels=dict(marks))
 
 
 def join(machines: Mapping[str, str]) -> None:
