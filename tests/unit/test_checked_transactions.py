@@ -15,7 +15,8 @@ from replication_lab.model.question.question import Question
 from replication_lab.model.question.registers import registers
 from replication_lab.model.question.sql_load import Numbers, transactions
 from replication_lab.workloads import checked_transactions
-from replication_lab.workloads.checked_transactions import KEYS, CheckedTransactions, RegisterRecorder
+from replication_lab.workloads._colliding import KEYS, RegisterRecorder
+from replication_lab.workloads.checked_transactions import CheckedTransactions
 
 ACCOUNTS = """SELECT balance FROM account WHERE id = {id:1..4} FOR UPDATE;
 UPDATE account SET balance = {new:1..2000000000} WHERE id = {id};
