@@ -54,6 +54,18 @@ def test_statements_on_one_row_by_its_key_are_reads_and_writes():
     ]
 
 
+def test_names_in_backticks_are_taken_as_they_are():
+    """A comma, an equals sign or a reserved word in one is part of the name."""
+    (found,) = parsed(
+        "SELECT `a,b`, `x=y` FROM t WHERE `key` = 1; UPDATE t SET `x=y` = {new:1..2000000000} WHERE `key` = 1;"
+    ).transactions
+
+    assert [(step.key_column, step.reads, step.writes) for step in found.steps] == [
+        ("key", ("a,b", "x=y"), ()),
+        ("key", (), ("x=y",)),
+    ]
+
+
 READ = "SELECT a FROM t WHERE id = {id:1..9};"
 WRITE = "UPDATE t SET a = {new:1..2000000000} WHERE id = {id:1..9};"
 

@@ -29,8 +29,8 @@ class CheckedTransactions:
         server = lab.node(replication.of(lab).written_at()).server()
         for table, column, keys in self.registers.rows:
             asked, high = f"{table} with {column} from {keys.low} to {keys.high}", keys.high - keys.low + 1
-            count = f"SELECT COUNT(*) AS many, COUNT(DISTINCT {column}) AS different FROM {table}"
-            (found,) = server.rows(f"{count} WHERE {column} BETWEEN {keys.low} AND {keys.high}")
+            count = f"SELECT COUNT(*) AS many, COUNT(DISTINCT `{column}`) AS different FROM {_quoted(table)}"
+            (found,) = server.rows(f"{count} WHERE `{column}` BETWEEN {keys.low} AND {keys.high}")
             if (found["many"], found["different"]) != (high, high):
                 raise LabError(
                     f"--check: {found['many']} rows of {asked}, {found['different']} different",
@@ -53,8 +53,12 @@ class CheckedTransactions:
         """Return the first number that is greater than all in the columns: from it on each is written once."""
         server, found = lab.node(replication.of(lab).written_at()).server(), self.registers.values.low
         for table, column in self.registers.columns:
-            most = server.value(f"SELECT MAX({column}) FROM {table}")
+            most = server.value(f"SELECT MAX(`{column}`) FROM {_quoted(table)}")
             if not isinstance(most, int | Decimal | None):
                 raise LabError(f"--check: {table}.{column} holds {most!r}", "a column of whole numbers")
             found = max(found, int(most or 0) + 1)
         return found
+
+
+def _quoted(table: str) -> str:
+    return f"`{table.replace('.', '`.`')}`"
