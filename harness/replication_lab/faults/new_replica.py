@@ -90,7 +90,7 @@ class NewReplica(OnServers):
             ways_there = " or ".join(known) or "an engine of MariaDB"
             raise LabError(f"{node} runs {family}, where no copy is made by {by}", ways_there, "./lab drill")
         self._way = known[by]
-        self._held = ""
+        self._held, self._beside = "", f"{BESIDE}-{node}"
         if self._way.fill:
             sites = {name: lab.node(name).site for name in (node, self._source)}
             if len(set(sites.values())) > 1:
@@ -99,7 +99,9 @@ class NewReplica(OnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            lab.run_beside(node, BESIDE, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            # Two steps of a drill may copy to one replica.
+            if self._beside not in lab.containers:
+                lab.run_beside(node, self._beside, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
 
     def _volumes(self, node: str) -> dict[str, dict[str, str]]:
         (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
@@ -135,7 +137,7 @@ class NewReplica(OnServers):
     def _fill(self, node: str) -> None:
         """Replace the data directory of the stopped server by a copy of the source's files."""
         self.lab.node(node).stop()
-        gtids = self.lab.service(BESIDE).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
+        gtids = self.lab.service(self._beside).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
 
@@ -167,5 +169,5 @@ class NewReplica(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.fill:
-            self.lab.remove_beside(BESIDE)
+        if self._way.fill and self._beside in self.lab.containers:
+            self.lab.remove_beside(self._beside)
