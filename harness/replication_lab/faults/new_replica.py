@@ -1,5 +1,6 @@
 """A new replica under load: the target's data are removed, and it gets a new copy of its source's."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import msgspec
 from replication_lab.faults._nodes import START_SECONDS
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
+from replication_lab.faults.replica_threads import UNLOGGED
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import NEW_REPLICA
 from replication_lab.model.drill.fault import NODES, Need, Setting
@@ -18,15 +20,15 @@ from replication_lab.replication import failover
 from replication_lab.world import clock
 from replication_lab.world.docker import volumes
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import SYSTEM_DATABASES, Server
 
-# The longest time for a copy, and for applying what was written meanwhile.
+# The longest time for a copy, and for applying what was written meanwhile, in seconds.
 COPY_SECONDS, APPLY_SECONDS = 1800, 600
 # A database that only the old copy has.
 OLD = "lab_old_copy"
-UNLOGGED = "SET SESSION sql_log_bin = 0"
 BESIDE = "copying"
 
 
@@ -130,16 +132,21 @@ class NewReplica(OnServers):
         databases = [row["Database"] for row in server.rows("SHOW DATABASES")]
         self._alone(server, *(f"DROP DATABASE `{name}`" for name in databases if name not in SYSTEM_DATABASES))
         BinaryLog(server).reset()
-        self.lab.node(node).run("bash", "-c", f"set -o pipefail; {self._way.load}", environment=self._given(node))
+        self._copied(self.lab.node(node), self._way.load, node)
         if self._way.gtids:
             BinaryLog(server).reset_gtids_to(str(server.value(self._way.gtids)))
 
     def _fill(self, node: str) -> None:
         """Replace the data directory of the stopped server by a copy of the source's files."""
         self.lab.node(node).stop()
-        gtids = self.lab.service(self._beside).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
+        gtids = self._copied(self.lab.service(self._beside), self._way.fill, node).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
+
+    def _copied(self, where: Service, command: str, node: str) -> str:
+        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
+        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
+        return where.run("bash", "-c", script, environment=self._given(node))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
