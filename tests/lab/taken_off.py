@@ -270,6 +270,7 @@ TAKEN_OFF = {
     "restart": Sabotage(frozen, ": pause"),
     "crash": Sabotage(frozen, ": pause"),
     "upgrade": Sabotage(frozen, ": pause"),
+    "bootstrap": Sabotage(frozen, ": pause"),
     "new-replica": Sabotage(_of_dialect(["stop"], ["start"]), "the new copy on replica did not replicate"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),

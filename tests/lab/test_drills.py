@@ -106,6 +106,18 @@ def test_a_drill_of_replicated_disks_comes_out_as_its_file_says(drilled, topolog
     test_a_drill_comes_out_as_its_file_says(drilled, topology, name)
 
 
+@pytest.mark.long
+def test_two_bootstraps_are_two_clusters_and_never_green(drilled):
+    """Both acknowledge writes; what the copies hold is not compared any more."""
+    result = drilled("galera", "two-bootstraps")
+    (told,) = (each for each in result.judgements if each.figure == "recovered")
+
+    assert surprises(result) == {}
+    assert told.verdict is Verdict.REFUTED
+    assert "two clusters, written separately" in told.reason
+    assert "lost" not in result.figures
+
+
 # --- sabotage ---------------------------------------------------------------------------------------------------------
 
 

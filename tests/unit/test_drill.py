@@ -35,8 +35,10 @@ def test_the_drills_that_are_there_can_be_read(topology, name):
 
     assert found.about and found.clients
     figures = {each.figure for each in found.expected}
-    assert {"lost", "rpo_s"} & figures
-    assert {"phantoms"} | compared <= figures
+    # Copies that are known to stay apart are not compared.
+    if "recovered" not in figures:
+        assert {"lost", "rpo_s"} & figures
+        assert {"phantoms"} | compared <= figures
     assert set(found.tolerates) <= set(forbidden_logs.forbidden())
 
 

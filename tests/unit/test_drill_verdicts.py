@@ -88,6 +88,18 @@ def test_what_a_drill_saw_before_its_recovery_failed_is_judged():
     assert code == 1
 
 
+@pytest.mark.parametrize(("unrecovered", "verdict"), [("two clusters", Verdict.REFUTED), ("", Verdict.HOLDS)])
+def test_a_drill_whose_file_knows_that_it_does_not_recover_is_judged_by_its_file(unrecovered, verdict):
+    """Once, with the cause; a recovery where none is known is a changed verdict."""
+    known = Expectation("it recovers", "recovered", equals=1, expect=Verdict.REFUTED, because="nothing joins them")
+    what = msgspec.structs.replace(parsed(), expected=[known])
+    found = judge(evidence(drill=what, unrecovered=unrecovered), HISTORY).judgements
+
+    (told,) = (each for each in found if each.figure == "recovered")
+    assert (told.sentence, told.verdict, told.changed) == ("it recovers", verdict, not unrecovered)
+    assert unrecovered in told.reason
+
+
 def test_a_recovery_that_fails_on_a_noisy_machine_or_beside_a_doubt_is_unknown():
     """Slowness of the machine, or something that others did, may be its cause."""
     busy = NoiseWhile(5.0, 9.0, Noise(quiet=False, why="other programs used 60% of the CPUs"))

@@ -103,6 +103,14 @@ def passing(monkeypatch):
     return now
 
 
+def test_a_drill_does_not_wait_for_two_clusters_to_become_one(refused):
+    """They never do by themselves."""
+    alone = {name: Server(name, incoming_addresses=name) for name in NAMES}
+
+    assert "two clusters, written separately" in refused(kind(**alone).refuse_ended, "node1").found
+    assert kind().ended("node1") == ""
+
+
 # --- without a majority -----------------------------------------------------------------------------------------------
 
 

@@ -114,9 +114,18 @@ class NewReplica(OnServers):
         self._alone(self.server(node), f"CREATE DATABASE IF NOT EXISTS {OLD}")
         copy = self._load if self._way.load else self._fill
         copy(node)
+        self._disable_events(self.server(node))
         replica = self.replica(node)
         replica.follow(*failover.dialled(self.lab, self._source, node))
         replica.wait_for(BinaryLog(self.server(self._source)).position(), APPLY_SECONDS)
+
+    def _disable_events(self, server: Server) -> None:
+        """Disable the events that came with the copy: the replica gets what they do on its source."""
+        enabled = server.rows(
+            "SELECT EVENT_SCHEMA AS db, EVENT_NAME AS name FROM information_schema.EVENTS WHERE STATUS = 'ENABLED'"
+        )
+        disabled = server.dialect.disabled_event
+        self._alone(server, *(f"ALTER EVENT `{event['db']}`.`{event['name']}` {disabled}" for event in enabled))
 
     @staticmethod
     def _alone(server: Server, *statements: str) -> None:

@@ -21,7 +21,6 @@ from replication_lab.world.mysql.server import Server
 
 PRIMARY = "Primary"
 APART = "two clusters, written separately"
-BOOTSTRAP = "wsrep_provider_pc_bootstrap"
 # So much is read within a moment.
 SMALL_BYTES = 16 << 20
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
@@ -87,22 +86,23 @@ class GaleraCluster(Nodes):
         if not found or any(each.primary for each in found.values()):
             return None
         newest = max(found, key=lambda name: found[name].last_committed)
-        known = self.server(newest).settings(BOOTSTRAP)
-        option = f"{BOOTSTRAP} = ON" if known else "wsrep_provider_options = 'pc.bootstrap=YES'"
+        bootstrap = GaleraNode(self.server(newest)).bootstrap
         return LabError(
             f"no majority: {', '.join(found)} non-Primary",
             "a Primary component",
-            f'if no other node accepts writes: ./lab sql {newest} --lab {self.lab.name} -e "SET GLOBAL {option}"',
+            f'if no other node accepts writes: ./lab sql {newest} --lab {self.lab.name} -e "{bootstrap}"',
         )
 
     def separate_histories(self, small: bool = False) -> list[str]:
-        found = self._statuses()
-        primary = {name: each for name, each in found.items() if each.primary}
-        clusters = {each.addresses for each in primary.values()}
-        apart = [one for one in clusters if not any(set(one) & set(other) for other in clusters - {one})]
-        if len(apart) > 1 or len({each.history for each in primary.values()}) > 1:
-            return [f"{APART}: {' does not see '.join(primary)}"]
-        return self._unequal(list(primary), small)
+        primary = self._primary()
+        return [said] if (said := _apart(primary)) else self._unequal(list(primary), small)
+
+    def _primary(self) -> dict[str, GaleraStatus]:
+        return {name: each for name, each in self._statuses().items() if each.primary}
+
+    def ended(self, _name: str) -> str:
+        """Return that two clusters were made of one: they do not join again by themselves."""
+        return _apart(self._primary())
 
     def _unequal(self, names: list[str], small: bool) -> list[str]:
         """Compare the rows of nodes; return nothing if a transaction was committed meanwhile."""
@@ -182,3 +182,12 @@ class GaleraCluster(Nodes):
         if "SST completed on joiner" in log:
             return "SST", writesets
         return ("IST", writesets) if writesets else ("nothing", 0)
+
+
+def _apart(primary: Mapping[str, GaleraStatus]) -> str:
+    """Return in words that nodes in a Primary component are in different ones; an empty string if they are in one."""
+    clusters = {each.addresses for each in primary.values()}
+    apart = [one for one in clusters if not any(set(one) & set(other) for other in clusters - {one})]
+    if len(apart) > 1 or len({each.history for each in primary.values()}) > 1:
+        return f"{APART}: {' does not see '.join(primary)}"
+    return ""

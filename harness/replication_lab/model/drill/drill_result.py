@@ -21,7 +21,7 @@ from replication_lab.model.drill.writable import TWO_WRITABLE, of_writable, reso
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
 
-# One more of a drill after which the nodes did not become healthy.
+# One more of a drill after which the nodes did not become healthy, unless its file has one of that figure.
 RECOVERED = Expectation("every node is healthy again after the fault", "recovered", equals=1)
 
 
@@ -100,14 +100,17 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
+    of_recovery = next((each for each in evidence.drill.expected if each.figure == RECOVERED.figure), RECOVERED)
+    figures |= {RECOVERED.figure: int(not evidence.unrecovered)} if of_recovery is not RECOVERED else {}
     judgements = [
         _judge(each, figures, evidence, doubts, failures)
         for each in (*evidence.drill.expected, *expected_of(evidence), QUIET_LOGS)
+        if not (evidence.unrecovered and each is of_recovery)
     ]
     judgements += [_is_refused(acted, doubts) for acted in evidence.acted if acted.step.is_refused]
     judgements += _upgraded(evidence, doubts)
     if evidence.unrecovered:
-        judgements.append(_not_recovered(evidence, doubts))
+        judgements.append(_not_recovered(of_recovery, evidence, doubts))
     return Result(
         evidence.drill,
         figures,
@@ -138,11 +141,11 @@ def _upgraded(evidence: Evidence, doubts: list[str]) -> Iterator[FigureJudgement
                 yield _judgement(asked, verdict, int(not why), doubts[0] if doubts else why or "it serves")
 
 
-def _not_recovered(evidence: Evidence, doubts: list[str]) -> FigureJudgement:
+def _not_recovered(asked: Expectation, evidence: Evidence, doubts: list[str]) -> FigureJudgement:
     """Return the verdict that the nodes did not recover; only a quiet machine shows that it was not its slowness."""
     noisy = next((str(each) for each in evidence.noise if not each.noise.quiet), "")
     reason = doubts[0] if doubts else evidence.unrecovered + (f", but on a noisy machine: {noisy}" if noisy else "")
-    return _judgement(RECOVERED, Verdict.UNKNOWN if doubts or noisy else Verdict.REFUTED, 0, reason)
+    return _judgement(asked, Verdict.UNKNOWN if doubts or noisy else Verdict.REFUTED, 0, reason)
 
 
 def _unproved(evidence: Evidence) -> Iterator[str]:
@@ -181,7 +184,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
         figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
         if acted.change_s is not None:
             figures["change_s"] = round(acted.change_s, 3)
-        figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
+        if not evidence.unrecovered:
+            figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:
                 figures[f"view.{node}"] = view.says

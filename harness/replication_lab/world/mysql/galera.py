@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.mysql.server import Server
 
+BOOTSTRAP = "wsrep_provider_pc_bootstrap"
+
 
 @dataclass(frozen=True)
 class GaleraStatus:
@@ -61,6 +63,12 @@ class GaleraNode:
             replication_ms=(shortest * 1000, mean * 1000, longest * 1000) if messages else None,
             addresses=tuple(part.partition(":")[0] for part in status["wsrep_incoming_addresses"].split(",") if part),
         )
+
+    @property
+    def bootstrap(self) -> str:
+        """The statement by which a node without a majority goes on without the others."""
+        known = self.server.settings(BOOTSTRAP)
+        return f"SET GLOBAL {BOOTSTRAP} = ON" if known else "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"
 
     def provider_options(self) -> dict[str, str]:
         """Return the options that Galera's library uses now, by name; none if the server has no such library."""
