@@ -22,3 +22,8 @@ def test_a_server_without_tls_is_not_refused():
 def test_a_connection_without_tls_has_no_context():
     """The clients of a load do without."""
     assert not tls.TlsConnection(defer_connect=True, ssl_disabled=True).ssl
+
+
+def test_a_password_reaches_the_server_in_utf_8():
+    """PyMySQL alone sends Latin-1, and ends with an error of Python's for other characters."""
+    assert tls.TlsConnection(password="Zürich 東京", defer_connect=True).password == "Zürich 東京".encode()
