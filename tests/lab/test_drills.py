@@ -49,7 +49,6 @@ MORE = [
     ("async", "new-replica-backup"),
     ("async", "new-replica-clone"),
     ("async", "new-replica-dump"),
-    ("async", "new-replica-dump-mysql"),
     ("async", "schema-change-copy"),
     ("async", "schema-change-inplace"),
     ("async", "schema-change-instant"),
@@ -226,19 +225,27 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
 
 @pytest.mark.long
 @pytest.mark.parametrize("by", ["dump", "backup"])
-def test_a_new_replica_that_misses_rows_is_found(drilled, by):
-    """It replicates and has every GTID; only the comparison of the copies shows it."""
+def test_a_new_replica_that_misses_rows_is_found_and_events_are_off(drilled, drill_labs, by):
+    """It replicates and has every GTID; only the comparison of the copies shows it.
+
+    Its events are off, as on any replica.
+    """
+    drill = msgspec.structs.replace(drill_set.load("async", f"new-replica-{by}"), rows=1000)
+    source = drill_labs("async", drill.engine).lab(drill).node("source").server()
+    source.execute("CREATE EVENT lab.hourly ON SCHEDULE EVERY 1 HOUR DO SELECT 1")
+    statuses = []
 
     def lose(lab):
         replica = lab.node("replica").server().another()
         replica.execute("SET SESSION sql_log_bin = 0", "DELETE FROM lab.ledger WHERE id = 0 LIMIT 7")
+        statuses.append(replica.value("SELECT STATUS FROM information_schema.EVENTS WHERE EVENT_NAME = 'hourly'"))
         replica.close()
 
-    drill = msgspec.structs.replace(drill_set.load("async", f"new-replica-{by}"), rows=1000)
     result = drilled("async", drill.name, meanwhile=lose, as_drill=drill)
 
     (told,) = (each for each in result.judgements if each.figure == "diverged")
     assert (result.doubts, told.verdict, told.measured) == ([], Verdict.REFUTED, 1)
+    assert statuses == ["SLAVESIDE_DISABLED"]
 
 
 # --- on a lab of another topology -------------------------------------------------------------------------------------
