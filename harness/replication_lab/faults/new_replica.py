@@ -1,6 +1,8 @@
 """A new replica under load: the target's data are removed, and it gets a new copy of its source's."""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import msgspec
 from replication_lab.faults._nodes import START_SECONDS
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
+from replication_lab.faults.kill import has_ended
+from replication_lab.faults.replica_threads import UNLOGGED
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import NEW_REPLICA
 from replication_lab.model.drill.fault import NODES, Need, Setting
@@ -18,24 +22,25 @@ from replication_lab.replication import failover
 from replication_lab.world import clock
 from replication_lab.world.docker import volumes
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import SYSTEM_DATABASES, Server
 
-# The longest time for a copy, and for applying what was written meanwhile.
+# The longest time for a copy, and for applying what was written meanwhile, in seconds.
 COPY_SECONDS, APPLY_SECONDS = 1800, 600
 # A database that only the old copy has.
 OLD = "lab_old_copy"
-UNLOGGED = "SET SESSION sql_log_bin = 0"
 BESIDE = "copying"
 
 
 class CopyWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One way to copy, an entry of new_replica.yaml: one of `load` and `fill` is set."""
+    """One way to copy, an entry of new_replica.yaml: one of `load`, `fill` and `clone` is set."""
 
     load: str = ""
     gtids: str = ""
     fill: str = ""
+    clone: str = ""
 
 
 @cache
@@ -65,8 +70,8 @@ LEAF = Need(
 @fault(
     NEW_REPLICA,
     acts_on=NODES,
-    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump) or "
-    "`backup` (mariadb-backup), on MariaDB. Then it replicates, and stays so",
+    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump, mysqldump), "
+    "`backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
     proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "
     "of the copy, and it replicates, also between the readings; after recovery: the source has all of its transactions",
     settings=(BY,),
@@ -85,12 +90,13 @@ class NewReplica(OnServers):
         (node,) = self.nodes
         self._source = lab.topology.sources[node]
         family = lab.node(node).dialect.family
-        known = ways().get(family, {})
+        known = ways()[family]
         if by not in known:
-            ways_there = " or ".join(known) or "an engine of MariaDB"
-            raise LabError(f"{node} runs {family}, where no copy is made by {by}", ways_there, "./lab drill")
+            raise LabError(
+                f"{node} runs {family}, where no copy is made by {by}", f"by: {' or '.join(known)}", "./lab drill"
+            )
         self._way = known[by]
-        self._held = ""
+        self._held, self._beside = "", f"{BESIDE}-{node}"
         if self._way.fill:
             sites = {name: lab.node(name).site for name in (node, self._source)}
             if len(set(sites.values())) > 1:
@@ -99,7 +105,9 @@ class NewReplica(OnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            lab.run_beside(node, BESIDE, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            # Two steps of a drill may copy to one replica.
+            if self._beside not in lab.containers:
+                lab.run_beside(node, self._beside, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
 
     def _volumes(self, node: str) -> dict[str, dict[str, str]]:
         (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
@@ -108,7 +116,7 @@ class NewReplica(OnServers):
     def begin(self, node: str) -> None:
         # Only the node itself knows that it has this database.
         self._alone(self.server(node), f"CREATE DATABASE IF NOT EXISTS {OLD}")
-        copy = self._load if self._way.load else self._fill
+        copy = self._load if self._way.load else self._fill if self._way.fill else self._clone
         copy(node)
         self._disable_events(self.server(node))
         replica = self.replica(node)
@@ -137,16 +145,52 @@ class NewReplica(OnServers):
         databases = [row["Database"] for row in server.rows("SHOW DATABASES")]
         self._alone(server, *(f"DROP DATABASE `{name}`" for name in databases if name not in SYSTEM_DATABASES))
         BinaryLog(server).reset()
-        self.lab.node(node).run("bash", "-c", f"set -o pipefail; {self._way.load}", environment=self._given(node))
+        self._copied(self.lab.node(node), self._way.load, node)
         if self._way.gtids:
             BinaryLog(server).reset_gtids_to(str(server.value(self._way.gtids)))
 
     def _fill(self, node: str) -> None:
         """Replace the data directory of the stopped server by a copy of the source's files."""
         self.lab.node(node).stop()
-        gtids = self.lab.service(BESIDE).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
+        gtids = self._copied(self.lab.service(self._beside), self._way.fill, node).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
+
+    def _clone(self, node: str) -> None:
+        """Let the server clone its source across the link; it ends, because nothing in a container restarts it."""
+        given = self._given(node)
+        host, port = failover.dialled(self.lab, self._source, node)
+        statement = self._way.clone.format(host=host, port=port, password=given["MYSQL_PWD"])
+        both = (self._source, node)
+        mine = [name for name in both if not self._has_plugin(name)]
+        for name in mine:
+            self.server(name).execute("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
+        self.replica(node).stop_following(lose=True)
+        server = self.server(node).answering_within(COPY_SECONDS)
+        server.execute(f"SET GLOBAL clone_valid_donor_list = '{host}:{port}'")
+        said = "no error"
+        try:
+            server.execute(statement)
+        except LabError as error:
+            # That it ends is an error, too. The statement in the message has the password.
+            said = str(error.__cause__)
+        with suppress(LabError):
+            clock.wait_until(lambda: has_ended(self.lab.node(node)), f"{node} to end", START_SECONDS)
+        if not has_ended(self.lab.node(node)):
+            raise LabError(
+                f"{node} did not clone {self._source}: {said}", "a copy", f"./lab logs {node} --lab {self.lab.name}"
+            )
+        self._start(node)
+        for name in mine:
+            self.server(name).execute("UNINSTALL PLUGIN clone")
+
+    def _has_plugin(self, node: str) -> bool:
+        return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
+
+    def _copied(self, where: Service, command: str, node: str) -> str:
+        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
+        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
+        return where.run("bash", "-c", script, environment=self._given(node))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
@@ -176,5 +220,5 @@ class NewReplica(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.fill:
-            self.lab.remove_beside(BESIDE)
+        if self._way.fill and self._beside in self.lab.containers:
+            self.lab.remove_beside(self._beside)
