@@ -65,7 +65,7 @@ def test_a_cluster_of_three_sites_comes_up_and_is_proved(there, swarm, name):
     assert up.stderr.count("verified: packets of full size cross link") == 6, up.stderr
     [lab] = json.loads(status.stdout)
     assert [node["site"] for node in lab["nodes"]] == ["", *(engine.host for engine in swarm[1:])]
-    assert all("Primary, sees node1 node2 node3" in node["says"] for node in lab["nodes"]), lab["nodes"]
+    assert all("Synced, Primary, sees node1 node2 node3" in node["replication"] for node in lab["nodes"]), lab["nodes"]
     assert all(link["round_trip_ms"] >= 85 for link in lab["links"])
     assert down.returncode == 0, down.stderr
 
