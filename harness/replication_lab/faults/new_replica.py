@@ -134,6 +134,11 @@ class NewReplica(OnServers):
         session.execute(UNLOGGED, *statements)
         session.close()
 
+    def _copied(self, where: Service, command: str, node: str) -> str:
+        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
+        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
+        return where.run("bash", "-c", script, environment=self._given(node))
+
     def _load(self, node: str) -> None:
         """Empty the server and load a dump, which crosses the link to the source."""
         server = self.server(node)
@@ -151,11 +156,6 @@ class NewReplica(OnServers):
         gtids = self._copied(self.lab.service(self._beside), self._way.fill, node).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
-
-    def _copied(self, where: Service, command: str, node: str) -> str:
-        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
-        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
-        return where.run("bash", "-c", script, environment=self._given(node))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
