@@ -6,8 +6,8 @@ from replication_lab.world.docker import engine
 # The engines of tests that are not marked long, and topologies that need more images than a server's.
 ENGINES = ("mariadb", "mysql-5.5", "mysql-8.0")
 TOPOLOGIES = ("galera", "raid", "drbd-ha")
-# Of an endpoint, of clients beside the nodes, and of a failover manager.
-FURTHER = ("haproxy", "clients", "keepalived")
+# Of an endpoint, of clients beside the nodes, of a failover manager, and of an arbitrator.
+FURTHER = ("haproxy", "clients", "keepalived", "garbd")
 
 
 def main() -> None:

@@ -243,6 +243,24 @@ def read_only(lab, spec):
 
 
 @contextmanager
+def without_column(lab, _spec):
+    """Drop the new column on the last node, and add it again. A cluster does so on each, and waits for no client."""
+    alone = [] if lab.topology.replication == "galera" else [UNLOGGED]
+    last = [lab.topology.nodes[-1].name]
+    _by_sql(lab, last, *alone, "ALTER TABLE lab.ledger DROP COLUMN note")
+    yield
+    _by_sql(lab, last, *alone, "ALTER TABLE lab.ledger ADD COLUMN note INT NOT NULL DEFAULT 0")
+
+
+@contextmanager
+def one_writer(lab, spec):
+    """Switch a group to a single primary, and back."""
+    _by_sql(lab, spec.targets, "SELECT group_replication_switch_to_single_primary_mode()")
+    yield
+    _by_sql(lab, spec.targets, "SELECT group_replication_switch_to_multi_primary_mode()")
+
+
+@contextmanager
 def unlocked(lab, spec):
     """End the session that holds the lock. No other program can make it live again."""
     server = lab.node(spec.targets[0]).server().another()
@@ -271,6 +289,8 @@ TAKEN_OFF = {
     "crash": Sabotage(frozen, ": pause"),
     "upgrade": Sabotage(frozen, ": pause"),
     "bootstrap": Sabotage(frozen, ": pause"),
+    "schema-change": Sabotage(without_column, "the table was not changed on "),
+    "multi-primary": Sabotage(one_writer, "the role of "),
     "new-replica": Sabotage(_of_dialect(["stop"], ["start"]), "the new copy on replica did not replicate"),
     "pause": Sabotage(thawed, ": unpause"),
     "power-cut": Sabotage(powered, ": start"),

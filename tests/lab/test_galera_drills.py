@@ -122,6 +122,17 @@ def test_commits_follow_the_slowest_link(done):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("by", ["toi", "rsu"])
+def test_a_table_is_changed_on_every_node_while_clients_write(done, by):
+    """With total order isolation every node stalls for the time of the change."""
+    result = done(f"schema-change-{by}")
+
+    assert_as_expected(result)
+    if by == "toi":
+        assert min(result.figures[f"stall_s.{node}"] for node in ("node1", "node2", "node3")) > 0.5
+
+
+@pytest.mark.long
 def test_of_two_writers_of_a_row_one_is_told_to_try_again(done):
     """Error 1213 for the loser, counted by the cluster; no change is lost."""
     result = done("write-conflict")

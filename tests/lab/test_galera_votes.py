@@ -1,4 +1,4 @@
-"""Two nodes, the first with two votes: which continues without its peer, and which does not."""
+"""Two nodes, the first with two votes, or with an arbitrator: which continues without its peer, and which does not."""
 
 import secrets
 
@@ -84,3 +84,12 @@ def test_two_clusters_that_were_written_separately_are_named(pair):
     assert status.view(pair).warnings == [separate.found]
     with pytest.raises(LabError, match="two clusters, written separately"):
         replication.of(pair).wait_until_together()
+
+
+@pytest.mark.parametrize("name", ["cut-node", pytest.param("kill-node", marks=pytest.mark.long)])
+def test_whichever_node_is_lost_the_other_goes_on_with_the_arbitrator(drilled, name):
+    """The one that is cut off accepts nothing; both have the same rows afterwards."""
+    result = drilled("galera-arbiter", name)
+
+    assert {one.sentence: one.reason for one in result.judgements if one.verdict is not one.expected} == {}
+    assert result.doubts == []

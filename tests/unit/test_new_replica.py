@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from replication_lab.faults import new_replica
 from replication_lab.faults.new_replica import OLD, NewReplica
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill_result import judge
@@ -242,9 +243,11 @@ def test_a_relay_is_no_target(refused):
 
 def test_a_way_of_another_family_is_refused(lab, refused):
     """MariaDB has no clone plugin."""
-    lab.engine = "mysql-8.0"
+    error = refused(NewReplica, lab, ["replica"], "clone")
 
-    assert "no copy is made by dump" in refused(NewReplica, lab, ["replica"], "dump").found
+    assert "no copy is made by clone" in error.found
+    assert error.expected == "by: dump or backup"
+    assert set(new_replica.ways()["mysql"]) == {"dump", "clone"}
 
 
 def test_the_clients_are_compared_from_the_begin_of_the_copy_on():

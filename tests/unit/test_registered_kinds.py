@@ -79,6 +79,7 @@ def test_a_kind_says_which_images_it_needs():
     assert list(pacemaker.ManagedMachines.images) == ["vm", "spindle", "arbiter", "load"]
 
 
+GALERA = {"galera", "galera-2", "galera-arbiter"}
 FOLLOWING = {"async", "chain", "fanout", "raid", "semisync", "semisync-3"}
 
 
@@ -89,8 +90,8 @@ FOLLOWING = {"async", "chain", "fanout", "raid", "semisync", "semisync-3"}
         ("disks", {"drbd", "drbd-ha"}),
         ("optioned", {"drbd", "drbd-ha"}),
         ("compared", {"drbd", "drbd-ha"}),
-        ("returned", {"galera", "galera-2", "group"}),
-        ("counted", {*FOLLOWING, "galera", "galera-2"}),
+        ("returned", {*GALERA, "group"}),
+        ("counted", {*FOLLOWING, *GALERA}),
     ],
 )
 def test_a_kind_has_only_what_it_can_do(ability, able):
@@ -132,7 +133,7 @@ def test_a_single_server_and_a_cluster_that_is_written_everywhere_have_no_other_
     """All others have one; a group and a cluster manager choose it by themselves."""
     kinds = {name: replication.kind_of(catalogue.topology(name)) for name in catalogue.topologies()}
 
-    assert {name for name, kind in kinds.items() if not kind.can_take_over()} == {"single", "galera", "galera-2"}
+    assert {name for name, kind in kinds.items() if not kind.can_take_over()} == {"single", *GALERA}
     assert {name for name, kind in kinds.items() if kind.elects} == {"drbd-ha", "group"}
 
 

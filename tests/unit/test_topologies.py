@@ -12,7 +12,7 @@ from tests.unit.compose_files import COMPOSE, all_mounts, read, resolved, servic
 
 OWNER = "${LAB_OWNER:-compose}"
 # The last digits of a link's ports in a cluster.
-PORTS = {"group": "67", "ist": "68", "sst": "44", "sql": "06"}
+PORTS = {"group": "67", "ist": "68", "sst": "44", "sql": "06", "echo": "07"}
 
 
 @pytest.fixture
@@ -97,17 +97,23 @@ def test_every_topology_parses_and_its_toxics_exist(name):
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_ordered_pair_of_a_cluster_has_a_link(name):
-    """Four ports each, numbered by both nodes, the same number at both ends; the one for SQL is reachable."""
+    """Four ports each, numbered by both nodes, the same number at both ends; the one for SQL is reachable.
+
+    To an arbitrator, which has no data, there are one for the group and an echo; it dials SQL to see if a node serves.
+    """
     topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
-    names = [node.name for node in topology.nodes]
+    names = [*(node.name for node in topology.nodes), *topology.arbitrators]
 
     assert sorted(link.name for link in topology.links) == sorted(f"{a}-{b}" for a in names for b in names if a != b)
     for entry in json.loads(file["configs"]["links"]["content"]):
         source, target, *channel = entry["name"].split("-")
         number = f"4{source[-1]}{target[-1]}{PORTS[channel[0] if channel else 'group']}"
-        assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", f"{target}:{number}")
+        far = f"{target}:7" if channel == ["echo"] else f"{target}:{number}"
+        assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", far)
     for link in topology.links:
-        assert len(link.proxies) == 4 and link.server == link.target
+        ports = 2 if {link.source, link.target} & set(topology.arbitrators) else 4
+        assert len(link.proxies) == ports and link.server == link.target
+        assert link.echoes == (link.target in topology.arbitrators)
         assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
@@ -115,14 +121,16 @@ def test_every_ordered_pair_of_a_cluster_has_a_link(name):
 def test_every_node_of_a_cluster_has_a_sidecar_of_its_own(name):
     """The sidecar bears the node's name on the network, knows the other nodes, and holds the capability."""
     file = read(COMPOSE / f"{name}.yaml")
-    nodes = [node.name for node in catalogue.topology(name).nodes]
+    topology = catalogue.topology(name)
+    nodes = [*(node.name for node in topology.nodes), *topology.arbitrators]
     for node in nodes:
         sidecar = f"sidecar{node[-1]}"
         environment = file["services"][sidecar]["environment"]
 
         assert file["services"][node]["network_mode"] == f"service:{sidecar}"
         assert file["services"][sidecar]["networks"] == {"default": {"aliases": [node]}}
-        assert environment["LAB_NODE"] == node == file["services"][node]["environment"]["LAB_NODE"]
+        assert environment["LAB_NODE"] == node
+        assert file["services"][node]["environment"].get("LAB_NODE", node) == node
         assert environment["LAB_PEERS"].split() == [other for other in nodes if other != node]
 
 
@@ -208,6 +216,15 @@ def test_an_even_cluster_without_a_casting_vote_is_refused(refused):
     error = refused(parse_topology, "broken", text.replace(', LAB_WEIGHT: "2"', ""))
 
     assert "2 nodes with the votes [1, 1]" in error.found and "LAB_WEIGHT" in error.expected
+
+
+def test_two_nodes_with_an_arbitrator_cannot_be_halved(refused):
+    """It has a vote and is no node; without it the cluster is refused."""
+    text = (COMPOSE / "galera-arbiter.yaml").read_text()
+    topology = parse_topology("galera-arbiter", text)
+
+    assert ([node.name for node in topology.nodes], topology.arbitrators) == (["node1", "node2"], ("arbiter3",))
+    assert "an arbitrator" in refused(parse_topology, "broken", text.replace("LAB_ARBITRATES", "LAB_OTHER")).expected
 
 
 @pytest.mark.parametrize("topology", CLUSTERS)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 from replication_lab.faults._nodes import START_SECONDS
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
+from replication_lab.faults.kill import has_ended
 from replication_lab.faults.replica_threads import UNLOGGED
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import NEW_REPLICA
@@ -33,11 +35,12 @@ BESIDE = "copying"
 
 
 class CopyWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One way to copy, an entry of new_replica.yaml: one of `load` and `fill` is set."""
+    """One way to copy, an entry of new_replica.yaml: one of `load`, `fill` and `clone` is set."""
 
     load: str = ""
     gtids: str = ""
     fill: str = ""
+    clone: str = ""
 
 
 @cache
@@ -67,8 +70,8 @@ LEAF = Need(
 @fault(
     NEW_REPLICA,
     acts_on=NODES,
-    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump) or "
-    "`backup` (mariadb-backup), on MariaDB. Then it replicates, and stays so",
+    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump, mysqldump), "
+    "`backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
     proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "
     "of the copy, and it replicates, also between the readings; after recovery: the source has all of its transactions",
     settings=(BY,),
@@ -87,10 +90,11 @@ class NewReplica(OnServers):
         (node,) = self.nodes
         self._source = lab.topology.sources[node]
         family = lab.node(node).dialect.family
-        known = ways().get(family, {})
+        known = ways()[family]
         if by not in known:
-            ways_there = " or ".join(known) or "an engine of MariaDB"
-            raise LabError(f"{node} runs {family}, where no copy is made by {by}", ways_there, "./lab drill")
+            raise LabError(
+                f"{node} runs {family}, where no copy is made by {by}", f"by: {' or '.join(known)}", "./lab drill"
+            )
         self._way = known[by]
         self._held, self._beside = "", f"{BESIDE}-{node}"
         if self._way.fill:
@@ -112,7 +116,7 @@ class NewReplica(OnServers):
     def begin(self, node: str) -> None:
         # Only the node itself knows that it has this database.
         self._alone(self.server(node), f"CREATE DATABASE IF NOT EXISTS {OLD}")
-        copy = self._load if self._way.load else self._fill
+        copy = self._load if self._way.load else self._fill if self._way.fill else self._clone
         copy(node)
         self._disable_events(self.server(node))
         replica = self.replica(node)
@@ -156,6 +160,37 @@ class NewReplica(OnServers):
         gtids = self._copied(self.lab.service(self._beside), self._way.fill, node).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
+
+    def _clone(self, node: str) -> None:
+        """Let the server clone its source across the link; it ends, because nothing in a container restarts it."""
+        given = self._given(node)
+        host, port = failover.dialled(self.lab, self._source, node)
+        statement = self._way.clone.format(host=host, port=port, password=given["MYSQL_PWD"])
+        both = (self._source, node)
+        mine = [name for name in both if not self._has_plugin(name)]
+        for name in mine:
+            self.server(name).execute("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
+        self.replica(node).stop_following(lose=True)
+        server = self.server(node).answering_within(COPY_SECONDS)
+        server.execute(f"SET GLOBAL clone_valid_donor_list = '{host}:{port}'")
+        said = "no error"
+        try:
+            server.execute(statement)
+        except LabError as error:
+            # That it ends is an error, too. The statement in the message has the password.
+            said = str(error.__cause__)
+        with suppress(LabError):
+            clock.wait_until(lambda: has_ended(self.lab.node(node)), f"{node} to end", START_SECONDS)
+        if not has_ended(self.lab.node(node)):
+            raise LabError(
+                f"{node} did not clone {self._source}: {said}", "a copy", f"./lab logs {node} --lab {self.lab.name}"
+            )
+        self._start(node)
+        for name in mine:
+            self.server(name).execute("UNINSTALL PLUGIN clone")
+
+    def _has_plugin(self, node: str) -> bool:
+        return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)

@@ -46,7 +46,7 @@ def image_names(
     manager: AskedCompanion | None = None,
 ) -> list[str]:
     """Return the images that a lab of this engine needs from images/."""
-    own = list(replication.kind_of(topology).images) if topology else []
+    own = [*replication.kind_of(topology).images, *(["garbd"] if topology.arbitrators else [])] if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
     own += filter(is_own, [catalogue.endpoint(endpoint.name).image] if endpoint else [])

@@ -130,7 +130,12 @@ class GaleraCluster(Nodes):
 
     def is_whole(self, name: str) -> bool:
         found = GaleraNode(self.server(name)).status()
-        return found.synced and found.size == len(self.names)
+        return found.synced and found.size == self._size
+
+    @property
+    def _size(self) -> int:
+        """The number of the cluster's members: an arbitrator is one."""
+        return len(self.names) + len(self.lab.topology.arbitrators)
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one cluster of all, a commit that waits for the group, and a row that every node has."""
@@ -138,7 +143,7 @@ class GaleraCluster(Nodes):
         # A commit is answered once all nodes have its writeset.
         longest = max(self.round_trips(first.name, toxics))
         self.refuse_separate_histories()
-        size = len(self.names)
+        size = self._size
         found = {name: GaleraNode(self.server(name)).status() for name in self.names}
         histories = {view.history for view in found.values()}
         said = ", ".join(f"{name} {view.state}" for name, view in found.items())

@@ -21,8 +21,8 @@ from replication_lab.model.lab.topology import Topology
 DRAWN_SECONDS = 0.5
 # The fault that leaves another server on a node.
 UPGRADE = "upgrade"
-# The fault that is a planned change itself: it acts from the begin of its injection on, until it is done.
-NEW_REPLICA = "new-replica"
+# The faults that are a planned change themselves: they act from the begin of their injection on, until it is done.
+NEW_REPLICA, SCHEMA_CHANGE = CHANGES = "new-replica", "schema-change"
 # The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
@@ -89,7 +89,7 @@ class Step(FaultSpec, frozen=True, kw_only=True):
 class Waiting(_Strict, frozen=True):
     """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, for at most this many ms, for how many replicas.
 
-    `infinite` is the longest timeout that a server takes, 49 days.
+    `infinite` is the longest timeout that every server takes, 49 days.
     """
 
     wait_point: str | None = None

@@ -9,7 +9,7 @@ from replication_lab.model.core.noise import Noise
 from replication_lab.model.core.observation import Happened, Observation, unproved
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.application import Application
-from replication_lab.model.drill.drill import NEW_REPLICA, Drill, Step
+from replication_lab.model.drill.drill import CHANGES, Drill, Step
 from replication_lab.model.drill.history import Attempt, Copy
 from replication_lab.model.lab.succession import TakenOver
 
@@ -86,7 +86,7 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     @property
     def change_s(self) -> float | None:
         """The seconds that a planned change took, until every node had it; None for any other fault."""
-        planned = any(spec.fault == NEW_REPLICA for spec in self.step.fault_specs)
+        planned = any(spec.fault in CHANGES for spec in self.step.fault_specs)
         return self.struck - self.broke if planned and self.struck is not None else None
 
     @property

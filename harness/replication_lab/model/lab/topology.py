@@ -24,6 +24,8 @@ CHANNELS = ("ist", "sst", "back", "sql", "echo")
 RING = "-ring"
 # The settings by which the services of a file name each other: the peer of a DRBD resource, all nodes of a group.
 PEER, MEMBERS = "LAB_PEER", "LAB_MEMBERS"
+# The setting of a service that has a vote in a cluster, and no data: the nodes that it votes with.
+ARBITRATES = "LAB_ARBITRATES"
 # Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_FURTHER_PORT = 22_000
 # The number of machines of a DRBD resource.
@@ -99,6 +101,8 @@ class Topology:
     manager: str = ""
     # The proxy that clients use if no other is asked for.
     endpoint: str = ""
+    # The services that vote in a cluster without having its data.
+    arbitrators: tuple[str, ...] = ()
     # The replicas that connect to their source directly, with the source; an attached project can have some.
     follows: dict[str, str] = field(default_factory=dict)
 
@@ -166,9 +170,8 @@ def parse_topology(name: str, text: str, file: str = "") -> Topology:
     lab = _lab(file, document)
     links = () if lab.replication == NO_REPLICATION else _links(file, document)
     nodes = _nodes(file, document, links)
-    topology = Topology(
-        name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager, lab.endpoint
-    )
+    own = (lab.toxics, lab.storage, lab.manager, lab.endpoint)
+    topology = Topology(name, lab.about, lab.replication, nodes, links, *own, tuple(_having(ARBITRATES, document)))
     for link in lab.toxics:
         topology.link(link)
     for node in (*lab.storage, *lab.more.values()):
@@ -241,7 +244,7 @@ def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tupl
     if peers := _having(PEER, document):
         return _peers(file, peers)
     if members := _having(MEMBERS, document):
-        return _members(file, members)
+        return _members(file, members, len(_having(ARBITRATES, document)))
     return _followers(document, links) if links else _alone(file, document)
 
 
@@ -283,7 +286,7 @@ def _peers(file: str, settings: dict[str, dict[str, Any]]) -> tuple[TopologyNode
     return tuple(TopologyNode(name, "peer") for name in peers)
 
 
-def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[TopologyNode, ...]:
+def _members(file: str, settings: dict[str, dict[str, Any]], arbitrators: int) -> tuple[TopologyNode, ...]:
     """Return the nodes of a cluster or a group; LabError if their list or their votes do not form one."""
     for name, environment in settings.items():
         strangers = set(environment[MEMBERS].split()) ^ set(settings)
@@ -293,11 +296,11 @@ def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[TopologyNo
                 f"file in {', '.join(sorted(strangers))}",
                 f"LAB_MEMBERS: {' '.join(settings)}",
             )
-    votes = [int(environment.get("LAB_WEIGHT", 1)) for environment in settings.values()]
+    votes = [int(environment.get("LAB_WEIGHT", 1)) for environment in settings.values()] + [1] * arbitrators
     if _can_be_halved(votes):
         raise LabError(
-            f"{file}: {len(votes)} nodes with the votes {votes} can split evenly, leaving no majority",
-            'an odd number of nodes, or LAB_WEIGHT: "2" for one of them',
+            f"{file}: {len(settings)} nodes with the votes {votes} can split evenly, leaving no majority",
+            'an odd number of nodes, LAB_WEIGHT: "2" for one of them, or an arbitrator',
         )
     return tuple(TopologyNode(name, "member") for name in settings)
 
