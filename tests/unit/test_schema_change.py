@@ -91,13 +91,33 @@ def test_the_change_is_made_on_one_node_and_expected_on_each(lab_of, by, end):
     assert doubts([*fault.verify(), *fault.verify_recovered()]) == []
 
 
+def test_a_step_that_changes_nothing_after_one_that_did_is_noticed(lab_of):
+    """All faults of a drill are made before its load."""
+    lab = lab_of("async")
+    first, second = (SchemaChange(lab, ["source"], "copy") for _ in range(2))
+    first.inject()
+    lab.servers["source"].ignores = True
+
+    with pytest.raises(LabError, match="timed out waiting for source to have the change"):
+        second.inject()
+
+
 def test_a_tool_runs_beside_the_nodes_and_is_removed(lab_of, monkeypatch):
     """Its password is in its environment only."""
     lab, ran, removed = lab_of("async"), [], []
     monkeypatch.setattr(schema_change.images, "ensure", lambda _: None)
     monkeypatch.setattr(schema_change.site_images, "bring", lambda *_: None)
-    lab.run_beside = lambda like, name, image: ran.append((like, name, image))
-    lab.remove_beside = removed.append
+    lab.containers = {}
+
+    def run_beside(like, name, image):
+        ran.append((like, name, image))
+        lab.containers[name] = image
+
+    def remove_beside(name):
+        del lab.containers[name]
+        removed.append(name)
+
+    lab.run_beside, lab.remove_beside = run_beside, remove_beside
     lab.administrator = lambda _: ("root", "secret")
 
     def run(_service, *command, environment):

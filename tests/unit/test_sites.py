@@ -234,9 +234,8 @@ def test_what_is_left_on_a_forgotten_site_is_a_leftover_once_a_command_uses_it(a
     monkeypatch.setattr(sites, "_used", set())
     assert leftovers.sweep() == []
     sites.use(APART)
-    assert len(sites.clients()) == 2
 
-    assert leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
+    assert len(sites.clients()) == 2 and leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
 
 
 def test_a_node_on_a_silent_site_is_told_with_the_site(apart, refused):

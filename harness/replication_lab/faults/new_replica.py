@@ -138,6 +138,11 @@ class NewReplica(OnServers):
         session.execute(UNLOGGED, *statements)
         session.close()
 
+    def _copied(self, where: Service, command: str, node: str) -> str:
+        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
+        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
+        return where.run("bash", "-c", script, environment=self._given(node))
+
     def _load(self, node: str) -> None:
         """Empty the server and load a dump, which crosses the link to the source."""
         server = self.server(node)
@@ -186,11 +191,6 @@ class NewReplica(OnServers):
 
     def _has_plugin(self, node: str) -> bool:
         return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
-
-    def _copied(self, where: Service, command: str, node: str) -> str:
-        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
-        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
-        return where.run("bash", "-c", script, environment=self._given(node))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)

@@ -87,10 +87,14 @@ class SchemaChange(OnServers):
         if self._way.command:
             images.ensure([TOOLKIT])
             site_images.bring(lab.node(self._node).site, [images.PREFIX + TOOLKIT])
-            lab.run_beside(self._node, TOOLKIT, images.PREFIX + TOOLKIT)
+            # Several steps of a drill may use it.
+            if TOOLKIT not in lab.containers:
+                lab.run_beside(self._node, TOOLKIT, images.PREFIX + TOOLKIT)
         self._before = self._wanted = definition(self.server(self._node))
 
     def inject(self) -> None:
+        # An earlier step of the drill may have changed it since this fault was made.
+        self._before = definition(self.server(self._node))
         # What a node does meanwhile follows from it: with RSU it leaves flow control.
         with requests_made.noted(SCHEMA_CHANGE, self._node):
             if self._way.command:
@@ -108,7 +112,7 @@ class SchemaChange(OnServers):
     def _run_tool(self) -> None:
         _, password = self.lab.administrator(self._node)
         given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
-        self.lab.service(TOOLKIT).run("bash", "-c", self._way.command, environment=given)
+        self.lab.service(TOOLKIT).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
 
     def begin(self, node: str) -> None:
         clock.wait_until(
@@ -129,7 +133,7 @@ class SchemaChange(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.command:
+        if self._way.command and TOOLKIT in self.lab.containers:
             self.lab.remove_beside(TOOLKIT)
 
 
