@@ -30,6 +30,8 @@ class Node:
     got: str = ""
     applying: bool = True
     stuck: BaseException | None = None
+    # The error with which its replication has ended.
+    ended: str = ""
     # Commits that wait keep a server from becoming read-only.
     waits: bool = False
     # As a source whose commits wait for an acknowledgement.
@@ -64,7 +66,9 @@ class Node:
 
     def replication(self):
         self._answer()
-        return self.port and ReplicaStatus(True, self.applying, "toxiproxy", self.port, "", 0)
+        return self.port and ReplicaStatus(
+            not self.ended, self.applying, "toxiproxy", self.port, "", 0, ended=self.ended
+        )
 
     def received(self):
         self._answer()

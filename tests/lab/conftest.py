@@ -21,6 +21,8 @@ from replication_lab.world.docker import images, labels, leftovers, project
 from tests.lab import attaching
 
 ROOT = catalogue.ROOT
+# The program for tests of what a command does, not of its figures: beside other tests machines are noisy.
+NOISE_IGNORED = "tests.lab.noise_ignored"
 # It hangs when it takes longer: on a slow machine, too, which moves a cluster's service within two minutes.
 COMMAND_SECONDS = 300
 
@@ -33,15 +35,15 @@ def built(docker):
 
 @pytest.fixture(scope="session")
 def command():
-    """Run `lab …` as a process of its own; gives its CompletedProcess with text output.
+    """Run `lab …` as a process of its own; gives its CompletedProcess with text output. `module` is the program's.
 
     Without a terminal, a command that removes a lab is asked nothing, and needs --yes.
     """
 
-    def run(*arguments, stdin="", **environment):
+    def run(*arguments, stdin="", module="replication_lab", **environment):
         yes = ["--yes"] if arguments[0] in ("down", "clean") else []
         return subprocess.run(
-            [sys.executable, "-m", "replication_lab", *arguments, *yes],
+            [sys.executable, "-m", module, *arguments, *yes],
             cwd=ROOT,
             input=stdin,
             capture_output=True,

@@ -44,14 +44,19 @@ class EngineElsewhere:
 
     @contextmanager
     def dropping(self, size: int) -> Iterator[None]:
-        """Drop all packets of at least this many bytes that arrive there for containers, without an answer."""
+        """Drop all packets of at least this many bytes that arrive there for containers, without an answer.
+
+        AssertionError at the end of the block if none was dropped: then the network was as usual.
+        """
         rule = ("DOCKER-USER", "-i", "eth0", "-m", "length", "--length", f"{size}:", "-j", "DROP")
         inside = ("nsenter", f"--net=/run/netns/{self.device}", "iptables", "-w")
         _run(*inside, "-I", *rule)
         try:
             yield
         finally:
+            dropped = int(_run(*inside, "-v", "-x", "-n", "-L", "DOCKER-USER", "1").split()[0])
             _run(*inside, "-D", *rule)
+        assert dropped, f"no packet of {size} bytes or more arrived at {self.host} for containers: nothing was dropped"
 
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(self.host)
@@ -69,8 +74,9 @@ class EngineElsewhere:
         )
 
 
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
+def _run(*command: str) -> str:
+    """Run a command; return what it printed."""
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS).stdout
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def image(docker, request):
 
 def test_the_lab_knows_the_groups_that_a_server_reads(image):
     """The program lists them itself; a group of its own version is among them."""
-    _, said = images.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults --verbose --help 2>/dev/null")
+    _, said = images.said_by(image, f"{option_check.PROGRAM}; $server --no-defaults $base --verbose --help 2>/dev/null")
     read = set(READ.search(said)[1].split())
     known = set(groups_of(option_check.program(image).version))
 
@@ -90,7 +90,8 @@ def test_the_beginning_of_a_name_is_told_with_the_whole_name(image):
     """As older files have it: some servers take it, and others do not know it."""
     (why,) = option_check.complaints(image, GivenFile("a.cnf", "[mysqld]\nkey_buffer = 16M\n")).values()
     _, said = images.said_by(
-        image, f"{option_check.PROGRAM}; $server --no-defaults --user=mysql --key_buffer=16M --verbose --help 2>&1"
+        image,
+        f"{option_check.PROGRAM}; $server --no-defaults $base --key_buffer=16M --verbose --help 2>&1",
     )
     taken = re.search(r"^key-buffer-size +16777216", said, re.MULTILINE)
 

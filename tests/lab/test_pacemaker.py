@@ -30,8 +30,13 @@ def test_a_killed_source_is_replaced_across_the_links_of_the_lab(lab):
 
     clock.wait_until(lambda: failover.following(lab, [other]) == {other: new}, f"{other} to follow", 40, every=0.5)
     clock.wait_until(lambda: Replica(lab.node(other).server()).status().healthy, f"{other} to replicate", 20, every=0.2)
-    dumps = [row["Host"] for row in lab.node(new).server().rows("SHOW PROCESSLIST") if "Dump" in row["Command"]]
-    assert {host.rpartition(":")[0] for host in dumps} <= lab.service("toxiproxy").addresses() and dumps
+
+    def dumps():
+        rows = lab.node(new).server().rows("SHOW PROCESSLIST")
+        return {row["Host"].rpartition(":")[0] for row in rows if "Dump" in row["Command"]}
+
+    # After a promotion the agent tells the replica once more whom to follow.
+    assert clock.wait_until(dumps, f"{new} to send its log", 20, every=0.2) <= lab.service("toxiproxy").addresses()
 
 
 def test_a_planned_change_leaves_every_other_server_a_replica(lab):

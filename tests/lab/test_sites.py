@@ -9,7 +9,7 @@ import pytest
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images
 
-from tests.lab.conftest import read_until, things_of
+from tests.lab.conftest import NOISE_IGNORED, read_until, things_of
 from tests.lab.engine_elsewhere import MISSING, engine_elsewhere
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"an engine in a network namespace needs {MISSING}")
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken_there_is_one_clear_error(apart, elsewhere, command
 )
 def test_a_site_is_cut_off_or_lost_or_has_a_wrong_clock(topology, drill, apart, command):
     """Real links and containers on two engines: each fault is proved, and the ledger decides what was lost."""
-    drilled = command("drill", topology, "--drill", drill, "--json", *apart)
+    drilled = command("drill", topology, "--drill", drill, "--json", *apart, module=NOISE_IGNORED)
 
     [found] = json.loads(drilled.stdout)["drills"]
     assert drilled.returncode == 0, (found, drilled.stderr)
@@ -155,7 +155,7 @@ def test_a_site_is_cut_off_or_lost_or_has_a_wrong_clock(topology, drill, apart, 
 @pytest.mark.long
 def test_an_upgrade_brings_the_other_engines_image_to_the_site(apart, elsewhere, command):
     """The site had the image of the first engine only."""
-    drilled = command("drill", "async", "--drill", "upgrade", *apart)
+    drilled = command("drill", "async", "--drill", "upgrade", *apart, module=NOISE_IGNORED)
 
     assert drilled.returncode == 0, drilled.stdout + drilled.stderr
     assert drilled.stderr.count(f"at {elsewhere.host} (once)") == 2, drilled.stderr

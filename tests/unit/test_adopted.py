@@ -36,3 +36,15 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_taken_back(lab):
     done, _ = adopt(lab, "near", "source")
 
     assert done.repointed == [] and done.replaced == ["far", "source"]
+
+
+def test_an_old_source_that_a_manager_has_taken_back_ahead_of_the_promoted_one_is_taken_back_by_a_person(lab):
+    """It follows, and gets an error instead of transactions; one that replicates is left as it is."""
+    promoted(lab)
+    old, far = lab.nodes["source"], lab.nodes["far"]
+    old.read_only, old.ended = True, "1236 it is not in the master's binlog"
+    old.port, far.port = (failover.link_port(lab, "near", name) for name in ("source", "far"))
+    done, left = adopt(lab, "near", "source")
+
+    assert done.repointed == [] and done.replaced == ["source"] and old.port is None
+    assert left == ["source cannot replicate from near: 1236 it is not in the master's binlog"]

@@ -88,6 +88,7 @@ def test_a_fault_stands_for_its_drills_on_every_target(lab):
     [
         ("disk-full", None, "its disk is this machine's own, which a drill must not fill"),
         ("fail-disk", None, "its disk is not emulated"),
+        ("new-replica", None, "it would remove the data of a server that the lab did not start"),
         ("cut-lnk", None, "unknown drill of shop 'cut-lnk'"),
         ("kill", 0.0, "the fault would last 0 s"),
     ],
@@ -98,6 +99,19 @@ def test_what_a_project_cannot_have_is_refused(lab, fault, seconds, found):
         attached_drills.chosen(lab(attachment()), fault, seconds)
 
     assert found in caught.value.found
+
+
+def test_a_file_of_the_users_own_cannot_bring_such_a_fault_either(lab, monkeypatch, tmp_path):
+    """Its data would be lost."""
+    mine = tmp_path / "fresh.yaml"
+    steps = "steps: [{fault: new-replica, by: dump, targets: [db-replica], seconds: 1}]"
+    mine.write_text(f"for: replication\nabout: x\nclients: {{db: 1}}\n{steps}\npromises: [nothing-lost]\n")
+    monkeypatch.setattr(attached_drills.catalogue, "drills", lambda _folder: ["fresh"])
+    monkeypatch.setattr(attached_drills.catalogue, "drill_file", lambda *_: mine)
+    with pytest.raises(LabError) as caught:
+        attached_drills.known(lab(REPLICATED))
+
+    assert "it would remove the data of a server that the lab did not start" in caught.value.found
 
 
 def test_an_application_is_probed_long_enough_beside_the_fault(lab):

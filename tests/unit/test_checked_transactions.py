@@ -15,7 +15,8 @@ from replication_lab.model.question.question import Question
 from replication_lab.model.question.registers import registers
 from replication_lab.model.question.sql_load import Numbers, transactions
 from replication_lab.workloads import checked_transactions
-from replication_lab.workloads.checked_transactions import KEYS, CheckedTransactions, RegisterRecorder
+from replication_lab.workloads._colliding import KEYS, RegisterRecorder
+from replication_lab.workloads.checked_transactions import CheckedTransactions
 
 ACCOUNTS = """SELECT balance FROM account WHERE id = {id:1..4} FOR UPDATE;
 UPDATE account SET balance = {new:1..2000000000} WHERE id = {id};
@@ -50,6 +51,18 @@ def test_statements_on_one_row_by_its_key_are_reads_and_writes():
         ("id", ("balance",), ()),
         ("id", (), ("balance",)),
         ("3", ("*",), ()),
+    ]
+
+
+def test_names_in_backticks_are_taken_as_they_are():
+    """A comma, an equals sign or a reserved word in one is part of the name."""
+    (found,) = parsed(
+        "SELECT `a,b`, `x=y` FROM t WHERE `key` = 1; UPDATE t SET `x=y` = {new:1..2000000000} WHERE `key` = 1;"
+    ).transactions
+
+    assert [(step.key_column, step.reads, step.writes) for step in found.steps] == [
+        ("key", ("a,b", "x=y"), ()),
+        ("key", (), ("x=y",)),
     ]
 
 

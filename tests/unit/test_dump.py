@@ -187,6 +187,7 @@ def test_what_sets_it_in_any_way_is_refused(text, refused):
         "STOP ALL SLAVES;",
         "START REPLICA FOR CHANNEL 'a';",
         "RESET MASTER;",
+        "RESET BINARY LOGS AND GTIDS;",
         "SET GLOBAL gtid_slave_pos='0-1-100';",
     ],
 )

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab.lab import endpoints
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import Evidence, ThroughEndpoint
@@ -121,6 +122,32 @@ def test_an_endpoint_whose_own_link_was_attached_is_seen_by_the_link_s_toxiproxy
 
     assert all(map(found.is_client, ("10.0.0.9", "10.0.0.7", "lab-toxiproxy-router-db.shop_default")))
     assert not found.is_client("10.0.0.8")
+
+
+@pytest.mark.parametrize("silent", [2, 10**6])
+def test_an_endpoint_that_is_silent_on_a_busy_machine_is_asked_again(monkeypatch, silent):
+    """What it says then is the proof; if it never answers, the reason is told."""
+    asked = []
+
+    def answered_by(server):
+        asked.append(server)
+        if server == "endpoint" and asked.count("endpoint") <= silent:
+            raise LabError("no connection")
+        return AnsweredBy("1@a", "10.0.0.9")
+
+    monkeypatch.setattr(endpoints, "answered_by", answered_by)
+    monkeypatch.setattr(endpoints, "SETTLED_SECONDS", 0.05)
+    monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(endpoints, "servers_of", lambda _lab: {"1@a": "source"})
+    monkeypatch.setattr(endpoints.replication, "of", lambda _lab: SimpleNamespace(written_at=lambda: "source"))
+    running = SimpleNamespace(name="haproxy", server=lambda: "endpoint", is_client=lambda _host: True)
+    lab = SimpleNamespace(topology=catalogue.topology("semisync"))
+
+    if silent == 2:
+        assert endpoints._prove_writes(lab, running).ok
+    else:
+        with pytest.raises(LabError, match="no connection"):
+            endpoints._prove_writes(lab, running)
 
 
 # --- a drill ----------------------------------------------------------------------------------------------------------

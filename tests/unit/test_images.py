@@ -305,12 +305,14 @@ def test_sweeping_after_arrays_asks_no_registry_where_there_never_was_one(engine
 
 
 def test_what_arrays_left_is_listed_without_the_right_to_change_it(monkeypatch):
-    """Without what belongs to a lab that exists; the container may only read, and has no capability."""
+    """Without warnings and what belongs to a lab that exists; the container may only read, and has no capability."""
     asked = {}
 
     def create(_image, _command, **options):
         asked.update(options)
-        said = b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        said = (
+            b"losetup: /dev/loop9: No such device\nloop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+        )
         ended = SimpleNamespace(start=lambda: None, remove=lambda **_: None, wait=lambda: {"StatusCode": 0})
         return SimpleNamespace(**vars(ended), logs=lambda **_: said)
 

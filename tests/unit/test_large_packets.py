@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from pymysql.err import OperationalError
+from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import not_started
-from replication_lab.world.packets import large_packets
+from replication_lab.world.packets import large_packets, pinger
 
 
 class Across:
@@ -17,16 +19,9 @@ class Across:
     def greets(self, _seconds):
         return "all" not in self._drops
 
-    def connect(self, _seconds):
-        def drop(what):
-            def send(size):
-                assert size == 65536
-                if what in self._drops:
-                    raise OSError("timed out")
-
-            return send
-
-        return SimpleNamespace(long_answer=drop("down"), long_question=drop("up"), close=lambda: None)
+    def passes(self, size, _seconds, *, is_question):
+        assert size == 65536
+        return ("up" if is_question else "down") not in self._drops
 
 
 def test_a_long_answer_and_a_long_question_prove_that_large_packets_cross():
@@ -82,3 +77,46 @@ def test_a_start_that_takes_long_ends_if_large_packets_are_dropped(starting):
     assert not starting("down", seconds=5)() and not starting()()
     assert slow() and not slow()
     assert not starting("all")()
+
+
+class FarEnd:
+    """A server whose connections end what they are sent with an error."""
+
+    name = "replica"
+
+    def __init__(self, error):
+        self._error = error
+
+    def connect(self, address, answer_seconds):
+        def fail(*_):
+            raise self._error
+
+        return SimpleNamespace(cursor=fail, close=lambda: None)
+
+
+def test_only_bytes_that_do_not_come_in_time_are_lost(refused):
+    """A server that is not ready answers with an error, which crossed the network."""
+    late = OperationalError(2013, "Lost connection to MySQL server during query (timed out)")
+    late.__context__ = TimeoutError()
+    not_ready = FarEnd(OperationalError(1047, "WSREP has not yet prepared node for application use"))
+
+    assert not pinger.passes(FarEnd(late), ("10.1.0.2", 3306), 3, 65536, True)
+    for is_question in (True, False):
+        error = refused(pinger.passes, not_ready, ("10.1.0.2", 3306), 3, 65536, is_question)
+        assert "1047" in error.found
+
+
+def test_a_connection_that_is_not_made_in_time_is_lost_too(refused):
+    """The certificate in a server's handshake is larger than a packet; a refused password is no lost packet."""
+
+    def reached(cause):
+        def connect(address, answer_seconds):
+            raise LabError("replica does not answer", "a connection") from cause
+
+        return pinger.passes(SimpleNamespace(name="replica", connect=connect), ("10.1.0.2", 3306), 3, 65536, False)
+
+    late = OperationalError(2003, "Can't connect")
+    late.__context__ = TimeoutError()
+
+    assert not reached(late) and not reached(TimeoutError())
+    assert refused(reached, OperationalError(1045, "Access denied")).found == "replica does not answer"

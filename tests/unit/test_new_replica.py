@@ -87,10 +87,16 @@ class Lab(LabOfServers):
             self.servers["replica"].databases = ["mysql", "lab"]
         return "0-1-8\n"
 
+    @property
+    def containers(self):
+        return self.beside
+
     def run_beside(self, _like, name, _image, mounted):
+        assert name not in self.beside
         self.beside[name] = mounted
 
     def remove_beside(self, name):
+        del self.beside[name]
         self.log.append(f"remove {name}")
 
     def container_of(self, name):
@@ -159,15 +165,24 @@ def test_a_dump_is_loaded_into_an_emptied_server_that_then_follows_its_source(la
 def test_a_backup_replaces_the_files_of_a_stopped_server(lab):
     """The source's files are only read; the container that copies is removed."""
     with closing(NewReplica(lab, ["replica"], "backup")) as made:
-        assert {name: how["mode"] for name, how in lab.beside["copying"].items()} == {
+        assert {name: how["mode"] for name, how in lab.beside["copying-replica"].items()} == {
             "source-data": "ro",
             "replica-data": "rw",
         }
         made.inject()
         assert doubts(made.verify()) == []
 
-    assert lab.log[:4] == ["stop replica", "copy in copying from toxiproxy:21002", "start replica", "replica at 0-1-8"]
-    assert lab.log[-1] == "remove copying"
+    copied = "copy in copying-replica from toxiproxy:21002"
+    assert lab.log[:4] == ["stop replica", copied, "start replica", "replica at 0-1-8"]
+    assert lab.log[-1] == "remove copying-replica"
+
+
+def test_two_steps_of_a_drill_copy_in_one_container(lab):
+    """All faults of a drill are made before its load; the container is removed once."""
+    with closing(NewReplica(lab, ["replica"], "backup")), closing(NewReplica(lab, ["replica"], "backup")):
+        assert [*lab.beside] == ["copying-replica"]
+
+    assert lab.log == ["remove copying-replica"]
 
 
 def test_a_copy_that_fails_is_an_error_and_no_new_replica(lab, refused):

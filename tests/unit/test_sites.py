@@ -227,13 +227,14 @@ def test_a_site_that_is_gone_for_good_is_forgotten_by_name(apart, refused):
 
 
 def test_what_is_left_on_a_forgotten_site_is_a_leftover_once_a_command_uses_it(apart, monkeypatch):
-    """No file of the lab names the site any more, so only a command that is given it looks there."""
+    """No file of the lab names the site any more, so only a command that is given it looks there, and once."""
     _, there = things()
     apart([], there)
     lab_files.remove("lab-a")
     monkeypatch.setattr(sites, "_used", set())
     assert leftovers.sweep() == []
     sites.use(APART)
+    assert len(sites.clients()) == 2
 
     assert leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
 

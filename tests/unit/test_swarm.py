@@ -31,12 +31,14 @@ class Running:
 class Engine:
     """An engine in a state of a swarm, which notes what it is told."""
 
-    def __init__(self, state, labels=None, networks=(), refuses=False):
+    def __init__(self, state, labels=None, networks=(), refuses=False, members=()):
         self.told, self._state, self._refuses = [], state, refuses
         self.swarm, self.containers = self, Running()
         self.attrs = {"JoinTokens": {"Worker": "token"}, "Spec": {"Labels": labels or {}}}
         listed = [SimpleNamespace(name=name) for name in networks]
         self.networks = SimpleNamespace(create=self._note("create"), list=lambda **_: listed)
+        about = {"Status": {"State": "ready"}, "Description": {"Hostname": "db3"}}
+        self.nodes = SimpleNamespace(list=lambda: [SimpleNamespace(id=each, attrs=about) for each in members])
         self.init, self.leave, self.reload = self._note("init"), self._note("leave"), lambda: None
 
     def _note(self, what):
@@ -119,7 +121,7 @@ def test_engines_join_a_swarm_that_leave_undoes(engines):
     assert there.told == [
         ("join", ["10.1.0.1:2377"], "token", {"listen_addr": "10.1.0.2", "advertise_addr": "10.1.0.2"})
     ]
-    here, there = engines(Engine(MANAGER, {"replication-lab": "x"}), Engine(WORKER))
+    here, there = engines(Engine(MANAGER, {"replication-lab": "x"}, members=["m", "w"]), Engine(WORKER))
     swarm.leave(["", DB2])
     assert here.told == there.told == [("leave", {"force": True})]
 
@@ -144,6 +146,14 @@ def test_only_the_labs_own_swarm_is_left_and_not_while_a_lab_uses_it(engines, re
     assert not_own.found == "this swarm was not made by the lab"
     assert refused(swarm.leave, ["", DB2]).found == "labs use this swarm: lab-a_sites"
     assert others.told == used.told == []
+
+
+def test_no_engine_stays_in_a_swarm_without_its_manager(engines, refused):
+    """It could only be made to leave by hand then."""
+    here, there = engines(Engine(MANAGER, {"replication-lab": "x"}, members=["m", "w", "third"]), Engine(WORKER))
+
+    assert refused(swarm.leave, ["", DB2]).found == "db3 would stay in the swarm without a manager"
+    assert here.told == there.told == []
 
 
 def test_engines_are_changed_only_after_a_question(engines, refused):

@@ -12,11 +12,22 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.cpu_speed import SpeedMeter
-from replication_lab.workloads._colliding import Colliding, CollidingClient, FirstReads, Readers
+from replication_lab.workloads._colliding import (
+    AddOne,
+    Colliding,
+    CollidingClient,
+    FirstReads,
+    HistoryRecorder,
+    Increment,
+    Readers,
+    RegisterRecorder,
+    Transfer,
+)
+from replication_lab.workloads.ledger import LedgerClients
 from replication_lab.world.docker import beside_nodes
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.packets.pinger import Pinger
+from replication_lab.world.packets.pinger import Pinger, greets
 
 
 class Counter:
@@ -153,13 +164,13 @@ def test_what_clients_and_probes_return_comes_back_as_it_was(method, value):
 
 
 def test_clients_and_probes_need_no_package_that_is_not_there(tmp_path):
-    """The image has PyMySQL, msgspec and psutil; each of these modules is imported without the others."""
+    """The image has PyMySQL, msgspec and psutil; the modules of all that is sent there are imported without others."""
     lacks = "; ".join(
         f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests", "lazy_loader")
     )
-    modules = ("workloads.ledger", "workloads._colliding", "world.mysql.client")
-    probes = ("probes.commit_latency", "probes.cpu_speed", "world.packets.pinger")
-    imports = "; ".join(f"import replication_lab.{module}" for module in (*modules, *probes))
+    clients = (LedgerClients, Colliding, Readers, FirstReads, AddOne, Increment, Transfer)
+    sent = (*clients, HistoryRecorder, RegisterRecorder, Server, CommitLatency, SpeedMeter, Pinger, greets)
+    imports = "; ".join(f"import {module}" for module in sorted({each.__module__ for each in sent}))
     code = tmp_path / "code.zip"
     code.write_bytes(beside_nodes._code())
     own = f"import sys; sys.path[:0] = {[str(code), *sys.path]!r}; {lacks}; {imports}"

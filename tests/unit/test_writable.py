@@ -131,6 +131,23 @@ def test_what_a_manager_did_is_unknown_where_a_server_was_not_read(figure):
     assert "manager       none" not in text(summed_up(result))
 
 
+@pytest.mark.parametrize(
+    ("promoted", "needed", "found"),
+    [([], "", (0, 0, 0)), ([(4.0, "node3")], "", (1, 0, 1)), ([(4.0, "node3")], "node3", (1, 0, 0))],
+)
+def test_a_planned_change_is_no_failover_but_a_third_node_that_takes_writes_is_one(promoted, needed, found):
+    """Its target takes writes, and on the way back the source before. A failover in the same step may be needed."""
+    own = fault(2, 2, 5, 6)
+    planned = msgspec.structs.replace(own.step, fault="switchover", targets=["node2"], also=[], failover=needed)
+    took = [(2.5, "node2"), (5.2, "node1"), *promoted]
+    acted = [msgspec.structs.replace(own, step=planned, promoted=took)]
+    drill = msgspec.structs.replace(evidence().drill, manager="none", steps=[])
+    result = judge(evidence(drill=drill, acted=acted, writable={"node1": [(0.0, 2.2), (5.2, 8.0)]}), HISTORY)
+
+    figures = ("failovers", "not_failed_over", "false_failovers")
+    assert tuple(result.figures[name] for name in figures) == found
+
+
 # --- what is read -----------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,8 @@ REFUSED = {
     "slow-disks": "its disk is not emulated",
     "clock": "only a server that the lab starts can have its own clock",
     "clock-site": "only a server that the lab starts can have its own clock",
+    "new-replica": "it would remove the data of a server that the lab did not start",
+    "upgrade": "only a server that the lab starts is replaced by another one",
 }
 
 
@@ -51,6 +53,8 @@ def known(lab: AttachedLab) -> dict[str, Drill]:
             for target, words in _targets(lab, applies):
                 name = f"{template}-{target}"
                 drill = drill_set.parse(name, lab.topology, _filled(text, words), own.file_of(path))
+                for fault in {spec.fault for spec in drill.fault_specs} & {*REFUSED}:
+                    raise LabError(f"{fault} on {lab.name}: {REFUSED[fault]}", "another fault")
                 # Clients across a link test that link.
                 at_proxy = lab.attached.endpoint if not drill.through else ""
                 found[name] = drill.at_endpoint(at_proxy, {}) if at_proxy else drill

@@ -1,5 +1,6 @@
 """A new replica under load: the target's data are removed, and it gets a new copy of its source's."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -12,6 +13,7 @@ from replication_lab.faults._nodes import START_SECONDS
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import has_ended
+from replication_lab.faults.replica_threads import UNLOGGED
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import NEW_REPLICA
 from replication_lab.model.drill.fault import NODES, Need, Setting
@@ -20,15 +22,15 @@ from replication_lab.replication import failover
 from replication_lab.world import clock
 from replication_lab.world.docker import volumes
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import SYSTEM_DATABASES, Server
 
-# The longest time for a copy, and for applying what was written meanwhile.
+# The longest time for a copy, and for applying what was written meanwhile, in seconds.
 COPY_SECONDS, APPLY_SECONDS = 1800, 600
 # A database that only the old copy has.
 OLD = "lab_old_copy"
-UNLOGGED = "SET SESSION sql_log_bin = 0"
 BESIDE = "copying"
 
 
@@ -94,7 +96,7 @@ class NewReplica(OnServers):
                 f"{node} runs {family}, where no copy is made by {by}", f"by: {' or '.join(known)}", "./lab drill"
             )
         self._way = known[by]
-        self._held = ""
+        self._held, self._beside = "", f"{BESIDE}-{node}"
         if self._way.fill:
             sites = {name: lab.node(name).site for name in (node, self._source)}
             if len(set(sites.values())) > 1:
@@ -103,7 +105,9 @@ class NewReplica(OnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            lab.run_beside(node, BESIDE, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            # Two steps of a drill may copy to one replica.
+            if self._beside not in lab.containers:
+                lab.run_beside(node, self._beside, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
 
     def _volumes(self, node: str) -> dict[str, dict[str, str]]:
         (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
@@ -141,14 +145,14 @@ class NewReplica(OnServers):
         databases = [row["Database"] for row in server.rows("SHOW DATABASES")]
         self._alone(server, *(f"DROP DATABASE `{name}`" for name in databases if name not in SYSTEM_DATABASES))
         BinaryLog(server).reset()
-        self.lab.node(node).run("bash", "-c", f"set -o pipefail; {self._way.load}", environment=self._given(node))
+        self._copied(self.lab.node(node), self._way.load, node)
         if self._way.gtids:
             BinaryLog(server).reset_gtids_to(str(server.value(self._way.gtids)))
 
     def _fill(self, node: str) -> None:
         """Replace the data directory of the stopped server by a copy of the source's files."""
         self.lab.node(node).stop()
-        gtids = self.lab.service(BESIDE).run("bash", "-c", self._way.fill, environment=self._given(node)).strip()
+        gtids = self._copied(self.lab.service(self._beside), self._way.fill, node).strip()
         self._start(node)
         BinaryLog(self.server(node)).reset_gtids_to(gtids)
 
@@ -183,6 +187,11 @@ class NewReplica(OnServers):
     def _has_plugin(self, node: str) -> bool:
         return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
 
+    def _copied(self, where: Service, command: str, node: str) -> str:
+        """Run the command that copies, for as long as a copy may take: a link that carries nothing would not end it."""
+        script = f"timeout {COPY_SECONDS} bash -o pipefail -c {shlex.quote(command)}"
+        return where.run("bash", "-c", script, environment=self._given(node))
+
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
         _, password = self.lab.administrator(node)
@@ -211,5 +220,5 @@ class NewReplica(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.fill:
-            self.lab.remove_beside(BESIDE)
+        if self._way.fill and self._beside in self.lab.containers:
+            self.lab.remove_beside(self._beside)

@@ -13,7 +13,7 @@ from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import Topology
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.world import catalogue, clock
-from replication_lab.world.docker.endpoint import RunningEndpoint
+from replication_lab.world.docker.endpoint import ANSWER_SECONDS, RunningEndpoint
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import answered_by
 
@@ -95,8 +95,15 @@ def crossing(lab: Lab, clients: int) -> Callable[[], list[Proof]]:
     return proofs
 
 
+def _wait_for(is_so: Callable[[], object], what: str) -> None:
+    """Wait until an endpoint says so; on a busy machine it may be late, or silent. Its proof tells if it never does."""
+    with suppress(LabError):
+        clock.wait_until(lambda: clock.soon(is_so, ANSWER_SECONDS), what, SETTLED_SECONDS, every=0.1)
+
+
 def _prove_writes(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     writer, by_server = replication.of(lab).written_at(), servers_of(lab)
+    _wait_for(lambda: answered_by(endpoint.server()), f"{endpoint.name} to answer")
     found = answered_by(endpoint.server())
     node, way = (
         by_server.get(found.server, found.server),
@@ -113,9 +120,7 @@ def _prove_reads(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     def all_up() -> bool:
         return {node for node, state in endpoint.states()["reads"].items() if state == "UP"} == names
 
-    # If they never are, the proof says which one is not.
-    with suppress(LabError):
-        clock.wait_until(all_up, f"{endpoint.name} to read from {', '.join(sorted(names))}", SETTLED_SECONDS, every=0.1)
+    _wait_for(all_up, f"{endpoint.name} to read from {', '.join(sorted(names))}")
     found = endpoint.states()["reads"]
     said = ", ".join(f"{node} {state}" for node, state in found.items())
     return Proof(f"{endpoint.name} reads from every node", said, all_up())

@@ -255,6 +255,10 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
     # First those that follow a node: they can only be taken back while that one is no replica.
     for name in sorted(others, key=lambda each: not following.get(each)):
         if following.get(name) == new:
+            if ended := _ended(lab, name):
+                left.append(f"{name} cannot replicate from {new}: {ended}")
+                Replica(lab.node(name).server()).stop_following(lose=True)
+                done.replaced.append(name)
             continue
         left.append(f"{name} replicates from {following.get(name) or 'no node'}, not from {new}")
         if following.get(name):
@@ -264,3 +268,18 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
     if done.repointed:
         failover.wait_for_replicas(lab, server)
     return done, left
+
+
+def _ended(lab: Lab, name: str) -> str:
+    """Return the error with which a replica's replication has ended, as of one that is ahead of its new source."""
+    replica = Replica(lab.node(name).server())
+
+    def is_decided() -> bool:
+        status = replica.status()
+        return status is None or status.healthy or bool(status.ended)
+
+    # One that still tries is waited for later, as each replica is.
+    with suppress(LabError):
+        clock.wait_until(is_decided, f"{name} to replicate", failover.ANSWER_SECONDS, every=0.1)
+    status = replica.status()
+    return status.ended if status else ""

@@ -270,6 +270,7 @@ class ByManager:
             managers.running(self._lab).quiet()
         promoted = self._promoted()
         if not promoted:
+            self._refuse_no_source()
             return change
         # A node that was promoted may refuse writes again, as one that hears another one again.
         now = self._writes.now()
@@ -282,6 +283,20 @@ class ByManager:
         self._source = to
         self._tell(f"  {self._now():5.1f} s: left to do: {'; '.join(left) or 'nothing'}")
         return StepChange(to, done.replaced, "", done, change.promoted_s, promoted, left)
+
+    def _refuse_no_source(self) -> None:
+        """Raise LabError if the manager has left an old source that refuses writes: nobody would change that."""
+        asked: dict[str, str] = {}
+        if self._kind.image:
+            # A server that does not answer yet may come back.
+            with suppress(LabError):
+                asked = self._lab.node(self._source).server().settings("read_only")
+        if asked == {"read_only": "ON"}:
+            raise LabError(
+                f"{self._drill.manager} let no node take over, and {self._source} refuses writes",
+                "a node that takes writes",
+                f"./lab status --lab {self._lab.name}",
+            )
 
     def resume(self) -> None:
         if self._kind.image:

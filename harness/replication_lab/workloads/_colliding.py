@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from random import Random
 
-from replication_lab.model.isolation.transactions import Key, Op
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.isolation.transactions import Key, Op, Version
+from replication_lab.model.question.registers import Registers, RowStep
 from replication_lab.world import at_once, clock
 from replication_lab.world.mysql.client import Conflict, transaction
 from replication_lab.world.mysql.server import Connection, Cursor, Server
@@ -205,6 +208,61 @@ def is_list(key: Key) -> bool:
 def elements(text: str) -> tuple[int, ...]:
     """Return the elements of a list as it is in a row."""
     return tuple(map(int, filter(None, text.split(","))))
+
+
+# A column's number times this is added to the key of a row: more than any key.
+KEYS = 2**32
+
+
+@dataclass
+class RegisterRecorder:
+    """Does the transactions of one client, and keeps what each read and wrote; `version` is the next value it writes.
+
+    Each client writes every `step`-th number from the first one that no row had before the load.
+    """
+
+    registers: Registers
+    first: int
+    version: int
+    step: int
+    did: list[tuple[float, list[Op]]] = field(default_factory=list)
+
+    def __call__(self, cursor: Cursor, dice: Random) -> None:
+        did = list[Op]()
+        self.did.append((clock.timer(), did))
+        transaction = dice.choice(self.registers.transactions)
+        values = {name: dice.randint(drawn.low, drawn.high) for name, drawn in transaction.drawn.items()}
+        for step in transaction.steps:
+            self._do(cursor, step, values, did)
+
+    def _do(self, cursor: Cursor, step: RowStep, values: dict[str, int], did: list[Op]) -> None:
+        values |= {name: self._unused() for name in step.values}
+        sql = "".join(str(values[piece]) if number % 2 else piece for number, piece in enumerate(step.pieces)).strip()
+        key = int(values.get(step.key, step.key))
+        for column, name in zip(step.writes, step.values, strict=True):
+            # Recorded before it is sent: it may be seen though its transaction is rolled back.
+            did.append(Op("write", self._row(step.table, column, key), values[name], sql=sql))
+        cursor.execute(sql)
+        if not cursor.rowcount:
+            raise LabError(f"`{sql}` found no row", "a row of each key that transactions use, all through the load")
+        names = [str(column[0]).lower() for column in cursor.description or ()]
+        for name, value in zip(names, (cursor.fetchone() or ()) if names else (), strict=True):
+            if (step.table, name) in self.registers.columns:
+                did.append(Op("read", self._row(step.table, name, key), self._version(value), sql=sql))
+
+    def _row(self, table: str, column: str, key: int) -> Key:
+        return self.registers.columns.index((table, column)) * KEYS + key
+
+    def _version(self, value: int | Decimal | None) -> Version:
+        return None if value is None or value < self.first else int(value)
+
+    def _unused(self) -> int:
+        found, self.version = self.version, self.version + self.step
+        if found > self.registers.values.high:
+            raise LabError(
+                f"all numbers up to {self.registers.values.high} were written once", "more of them", "a wider range"
+            )
+        return found
 
 
 class FirstReads:

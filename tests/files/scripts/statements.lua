@@ -1,5 +1,5 @@
-local number = 0
+-- Another word each time: an update that changes nothing is no commit.
 function change(scale)
-  number = number + 1
-  return ("UPDATE scaled SET word = CONCAT('w', %d) WHERE id = %d"):format(number, sysbench.rand.uniform(1, scale))
+  local word = sysbench.rand.string("################")
+  return ("UPDATE scaled SET word = '%s' WHERE id = %d"):format(word, sysbench.rand.uniform(1, scale))
 end

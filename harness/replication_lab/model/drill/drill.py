@@ -89,7 +89,7 @@ class Step(FaultSpec, frozen=True, kw_only=True):
 class Waiting(_Strict, frozen=True):
     """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, for at most this many ms, for how many replicas.
 
-    `infinite` is the longest timeout that a server takes, 49 days.
+    `infinite` is the longest timeout that every server takes, 49 days.
     """
 
     wait_point: str | None = None

@@ -17,9 +17,11 @@ def of_manager(evidence: Evidence) -> Figures:
     if not evidence.drill.manager or not evidence.acted:
         return {}
     return {
-        "failovers": sum(len(_unplanned(acted)) for acted in evidence.acted),
-        "not_failed_over": sum(_is_needed(acted) and not _in_time(acted) for acted in evidence.acted),
-        "false_failovers": sum(len(_unplanned(acted)) - len(_in_time(acted)) for acted in evidence.acted),
+        "failovers": sum(len(_unplanned(acted, evidence)) for acted in evidence.acted),
+        "not_failed_over": sum(_is_needed(acted) and not _in_time(acted, evidence) for acted in evidence.acted),
+        "false_failovers": sum(
+            len(_unplanned(acted, evidence)) - len(_in_time(acted, evidence)) for acted in evidence.acted
+        ),
         "left_to_do": sum(len(acted.left) for acted in evidence.acted),
     }
 
@@ -36,11 +38,15 @@ def _is_needed(acted: FaultEvidence) -> bool:
     return bool(acted.step.failover) and not acted.step.is_refused
 
 
-def _unplanned(acted: FaultEvidence) -> Sequence[tuple[float, str]]:
-    """Return the failovers of a step: in a planned change nodes begin to take writes because they were told to."""
-    return [] if any(spec.fault == PLANNED for spec in acted.step.fault_specs) else acted.promoted
+def _unplanned(acted: FaultEvidence, evidence: Evidence) -> Sequence[tuple[float, str]]:
+    """Return the failovers of a step; in a planned change its target and the source before are told to take writes."""
+    told = {target for spec in acted.step.fault_specs if spec.fault == PLANNED for target in spec.targets}
+    if told:
+        took = evidence.writable.items()
+        told |= {node for node, own in took if any(begin <= acted.broke <= end for begin, end in own)}
+    return [one for one in acted.promoted if one[1] not in told]
 
 
-def _in_time(acted: FaultEvidence) -> Sequence[tuple[float, str]]:
+def _in_time(acted: FaultEvidence, evidence: Evidence) -> Sequence[tuple[float, str]]:
     """Return the failovers that were needed: those that came while the source was lost."""
-    return [one for one in acted.promoted if one[0] < acted.healed] if _is_needed(acted) else []
+    return [one for one in _unplanned(acted, evidence) if one[0] < acted.healed] if _is_needed(acted) else []

@@ -1,7 +1,7 @@
 """Quantities: figures of a record by round, and values computed from them.
 
 A quantity names a figure of a case and yields it by round; compared with a number it is a relation:
-`throughput(far) / throughput(near) >= 0.9`. The text of a question's claim says the same (claim_text.py).
+`throughput(far) / throughput(near) >= 0.9`. The text of a question's claim says the same (claim.py).
 """
 
 import math

@@ -15,7 +15,9 @@ SELECT = re.compile(
     r"(?:\s+(?:FOR\s+(?:UPDATE|SHARE)|LOCK\s+IN\s+SHARE\s+MODE))?",
     re.IGNORECASE,
 )
-SET = rf"(?:{IDENTIFIER})\s*=\s*\{{\w+\}}"
+SET = rf"{IDENTIFIER}\s*=\s*\{{\w+\}}"
+WRITTEN = re.compile(rf"({IDENTIFIER})\s*=\s*\{{(\w+)\}}")
+COLUMN = re.compile(rf"\*|{IDENTIFIER}")
 UPDATE = re.compile(rf"UPDATE\s+{TABLE}\s+SET\s+(?P<sets>{SET}(?:\s*,\s*{SET})*){BY_KEY}", re.IGNORECASE)
 COMPUTES = re.compile(rf"UPDATE\s.*{BY_KEY}", re.IGNORECASE | re.DOTALL)
 READABLE = "SELECT COLUMN FROM TABLE WHERE KEY = {k:1..9}, UPDATE TABLE SET COLUMN = {v:1..2000000000} WHERE KEY = {k}"
@@ -96,21 +98,20 @@ def _transaction(given: Transaction) -> RegisterTransaction:
 def _step(pieces: list[str]) -> RowStep:
     text = _text(pieces)
     if found := SELECT.fullmatch(text):
-        return RowStep(pieces, *_row(found), reads=tuple(_names(found["columns"])))
+        return RowStep(pieces, *_row(found), reads=tuple(map(_name, COLUMN.findall(found["columns"]))))
     if found := UPDATE.fullmatch(text):
-        columns, values = zip(*(each.split("=") for each in found["sets"].split(",")), strict=True)
-        names = tuple(value.strip(" {}\n\t") for value in values)
-        return RowStep(pieces, *_row(found), writes=tuple(_names(",".join(columns))), values=names)
+        columns, values = zip(*WRITTEN.findall(found["sets"]), strict=True)
+        return RowStep(pieces, *_row(found), writes=tuple(map(_name, columns)), values=values)
     raise _unreadable(f"{text}: {_why(text)}")
 
 
 def _row(found: re.Match[str]) -> tuple[str, str, str]:
-    return full_name(found["table"]), *_names(found["key_column"]), found["key"].strip("{}")  # type: ignore[return-value]
+    return full_name(found["table"]), _name(found["key_column"]), found["key"].strip("{}")
 
 
-def _names(columns: str) -> list[str]:
-    """Return the names of columns, which servers take in upper and lower case."""
-    return [each.strip(" `\n\t").lower() for each in columns.split(",")]
+def _name(column: str) -> str:
+    """Return the name of a column, which servers take in upper and lower case."""
+    return column.strip("`").lower()
 
 
 def _why(text: str) -> str:

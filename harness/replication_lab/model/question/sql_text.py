@@ -161,7 +161,7 @@ ON_ONE_COPY = re.compile(
 # What would change how the lab's nodes replicate, such as mysqldump writes it with --master-data or --dump-slave.
 REPLICATES = re.compile(
     r"^[ \t]*(?:/\*!\d*\s*)?(?:CHANGE\s+(?:MASTER|REPLICATION\s+SOURCE)\b.*\bTO\b"
-    r"|(?:RESET\s+MASTER|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION))\b[^)\n]*;"
+    r"|(?:RESET\s+(?:MASTER|BINARY\s+LOGS)|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION))\b[^)\n]*;"
     r"|SET\s+GLOBAL\s+gtid_slave_pos\s*=).*",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -47,6 +47,8 @@ LIST_LEFT = (
     "sed -En 's/^replication-lab\\\\x20(\\S+)\\\\x20.*/loop device of \\1/p'; "
     'for name in /dev/replication-lab/*; do [ ! -e "$name" ] || echo "links in /dev of ${name##*/}"; done'
 )
+# How the lines begin that it and `array sweep` print.
+LEFTOVERS = ("loop device of ", "links in /dev of ")
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -361,10 +363,11 @@ def left_in_dev(kept: list[str]) -> list[str]:
 
 
 def _in_dev(script: str, mode: str, **options: Any) -> list[str]:
-    """Return the lines that a script prints in a container of its own with the host's /dev; none without the image."""
+    """Return the leftovers that a script prints in a container with the host's /dev; none without the image."""
     if not images.is_present(IMAGE):
         return []
     status, said = images.said_by(IMAGE, script, volumes={"/dev": {"bind": "/dev", "mode": mode}}, **options)
     if status:
         raise LabError(f"leftovers of arrays cannot be found or removed: {said}", "", "losetup --list")
-    return said.splitlines()
+    # Its programs may also warn.
+    return [line for line in said.splitlines() if line.startswith(LEFTOVERS)]

@@ -13,11 +13,17 @@ from replication_lab.model.lab.topology import Topology
 from replication_lab.world.docker import images, servers
 from replication_lab.world.mysql.variables import is_variable, why_unknown
 
-PROGRAM = "server=$(command -v mariadbd || command -v mysqld)"
+# A server that was not installed where it was built for finds its messages by this option only, and ends without them.
+PROGRAM = (
+    "server=$(command -v mariadbd || command -v mysqld);"
+    ' base="--basedir=$(dirname "$(dirname "$(readlink -f "$server")")")"'
+)
 # The variables of a program, with their values, come after this line of its help.
 TABLE = "Variables (--variable-name=value)"
-KNOWN = f"{PROGRAM}; $server --version; $server --no-defaults --verbose --help 2>/dev/null"
-WITH_FILE = f'{PROGRAM}; printf %s "$LAB_OPTIONS" >/tmp/lab.cnf; $server --defaults-file=/tmp/lab.cnf --user=mysql'
+KNOWN = f"{PROGRAM}; $server --version; $server --no-defaults $base --verbose --help 2>/dev/null"
+WITH_FILE = (
+    f'{PROGRAM}; printf %s "$LAB_OPTIONS" >/tmp/lab.cnf; $server --defaults-file=/tmp/lab.cnf $base --user=mysql'
+)
 # Only some versions have a check of its own; the help of the others reads the options as a start does.
 CHECK, HELP = "--log-error-verbosity=2 --validate-config 2>&1", "--verbose --help 2>&1 >/dev/null"
 HAVE_CHECK = Version("mysql", (8, 0))
@@ -80,7 +86,7 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
 
 
 def _takes_prefixes(version: Version) -> bool:
-    return version.family == "mariadb" or version.numbers < (5, 6)
+    return version.family == "mariadb" or version.numbers < (5, 7)
 
 
 def _about_values(said: str) -> list[str]:

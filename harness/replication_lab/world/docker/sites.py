@@ -18,7 +18,7 @@ SITES = "LAB_SITES"
 SILENT_SECONDS = 10
 _silent: dict[str, tuple[float, LabError]] = {}
 _warned: set[str] = set()
-# The endpoints that this command was given: what a forgotten lab left there is a leftover.
+# The endpoints of other engines that this command was given: what a forgotten lab left there is a leftover.
 _used: set[str] = set()
 
 
@@ -43,7 +43,7 @@ def of_service(project: str, service: str) -> Site:
 
 def use(nodes: Mapping[str, Site]) -> None:
     """Let this command look for labs and leftovers on these sites, too."""
-    _used.update(site.endpoint for site in nodes.values())
+    _used.update(site.endpoint for site in nodes.values() if site.endpoint)
 
 
 def proxies(project: str) -> dict[str, Site]:

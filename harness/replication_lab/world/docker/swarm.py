@@ -71,12 +71,12 @@ def join(machines: Mapping[str, str]) -> None:
         for endpoint, its in others:
             joined.append(engines[endpoint])
             engines[endpoint].swarm.join([f"{address}:{PORT}"], token, listen_addr=its, advertise_addr=its)
-    except APIError as error:
+    except (APIError, LabError) as error:
         for client in reversed(joined):
-            with suppress(APIError):
+            with suppress(APIError, LabError):
                 client.swarm.leave(force=True)
         raise LabError(
-            f"the engines cannot be made one swarm: {error.explanation or error}",
+            f"the engines cannot be made one swarm: {getattr(error, 'explanation', '') or error}",
             "an address of each machine that the others reach at 2377/tcp, 7946/tcp, 7946/udp and 4789/udp",
             "./lab sites join --help",
         ) from error
@@ -85,7 +85,7 @@ def join(machines: Mapping[str, str]) -> None:
 def leave(endpoints: Collection[str]) -> None:
     """Let these engines leave the swarm that `join` made of them.
 
-    LabError if it was made otherwise, or has a network of a lab; nothing is changed then.
+    LabError, with nothing changed, if it was made otherwise, has a lab's network, or would go on without a manager.
     """
     engines = {endpoint: sites.client(endpoint) for endpoint in endpoints}
     manager = _manager(engines)
@@ -95,6 +95,12 @@ def leave(endpoints: Collection[str]) -> None:
     of_labs = manager.networks.list(filters={"label": labels.LABEL, "scope": "swarm"})
     if used := [str(network.name) for network in of_labs]:
         raise LabError(f"labs use this swarm: {', '.join(used)}", "no lab in it", "./lab down")
+    named = {_state(client).get("NodeID") for client in engines.values()}
+    nodes = [each for each in manager.nodes.list() if each.id not in named and each.attrs["Status"]["State"] == "ready"]
+    if others := [str(each.attrs["Description"]["Hostname"]) for each in nodes]:
+        raise LabError(
+            f"{', '.join(others)} would stay in the swarm without a manager", "all its engines", "docker node ls"
+        )
     for client in (*(each for each in engines.values() if each is not manager), manager):
         client.swarm.leave(force=True)
 

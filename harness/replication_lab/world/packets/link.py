@@ -16,7 +16,7 @@ from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.namespace import Beside, Guest, Namespace
 from replication_lab.world.packets.netem import Sender, Told
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
-from replication_lab.world.packets.pinger import Echo, Pinger, greets
+from replication_lab.world.packets.pinger import Echo, Pinger, greets, passes
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.place import HERE, ClientPlace
 
@@ -68,6 +68,14 @@ class RunningLink:
         """Return whether the far end's first bytes arrive across the link within these seconds."""
         place, address = self._way
         return place.call(greets, address, seconds)
+
+    def passes(self, size: int, seconds: float, *, is_question: bool) -> bool:
+        """Return whether so many bytes cross the link to its far end, or from there, within these seconds.
+
+        LabError if they do not for another reason, such as a server that is not ready.
+        """
+        place, address = self._way
+        return place.call(passes, self.far_end(), address, seconds, size, is_question)
 
     @property
     def _way(self) -> tuple[ClientPlace, tuple[str, int]]:

@@ -5,13 +5,14 @@ At the far end is a database server, or an echo where there is none (images/vm/g
 
 import socket
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
 import pymysql
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab import mysql_errors
 from replication_lab.world import clock
 
 ANSWER = b"."
@@ -172,3 +173,25 @@ def greets(address: tuple[str, int], seconds: float) -> bool:
             return bool(connection.recv(1))
     except OSError:
         return False
+
+
+def passes(far_end: Any, address: tuple[str, int], seconds: float, size: int, is_question: bool) -> bool:
+    """Return whether so many bytes arrive at the far end, or from there, within these seconds, by a new connection.
+
+    LabError if anything but the time ends it: a server that answers with an error has got what it was sent.
+    """
+    try:
+        with closing(Pinger(far_end, address, seconds)) as there:
+            (there.long_question if is_question else there.long_answer)(size)
+    except LabError as error:
+        # Also while it is connected: a server's certificate is larger than a packet.
+        if not mysql_errors.is_timeout(error.__cause__):
+            raise
+        return False
+    except (pymysql.err.Error, OSError) as error:
+        if not mysql_errors.is_timeout(error):
+            raise LabError(
+                f"{far_end.name} ended a row of {size} bytes: {error}", "an answer", "./lab status"
+            ) from error
+        return False
+    return True

@@ -1,14 +1,18 @@
-"""Does each cluster have an odd number of votes, and does the agent's client say what a host of its own would?"""
+"""Pacemaker: each cluster's votes, what the agent's client says, and a drill at whose end no node takes writes."""
 
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import companion
 from replication_lab.model.lab.manager import MANAGER
-from replication_lab.world import catalogue
+from replication_lab.runner import drill_set
+from replication_lab.runner.succession import ByManager, StepChange, TakesWrites
+from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import manager as overlays
 
 from tests.unit.test_managers import _Loader
@@ -72,3 +76,27 @@ def test_a_replica_is_told_that_links_have_no_tls(asked):
     told = asked("CHANGE MASTER TO MASTER_HOST='a', MASTER_USE_GTID=current_pos")
 
     assert told.endswith("MASTER_USE_GTID=current_pos, MASTER_SSL=0, MASTER_SSL_VERIFY_SERVER_CERT=0")
+
+
+@pytest.mark.parametrize("read_only", ["ON", "OFF", ""])
+def test_a_manager_that_leaves_no_node_that_takes_writes_ends_the_drill(monkeypatch, refused, read_only):
+    """It only observes by then, so nothing would change; a source that takes writes, or is still silent, goes on."""
+    monkeypatch.setattr(clock, "wait_until", lambda *_, **__: None)
+    monkeypatch.setattr(ByManager, "refuse_unmanaged", lambda _self: None)
+
+    def settings(name):
+        if not read_only:
+            raise LabError("no answer")
+        return {name: read_only}
+
+    source = SimpleNamespace(server=lambda: SimpleNamespace(settings=settings))
+    lab = SimpleNamespace(name="x", manager=SimpleNamespace(quiet=lambda: None), node=lambda _name: source)
+    (drill,) = drill_set.under_manager([drill_set.load("semisync", "manager-freeze")], "pacemaker", {})
+    by = ByManager(
+        lab, SimpleNamespace(written_at=lambda: "source"), drill, print, lambda: 0.0, TakesWrites(SimpleNamespace())
+    )
+
+    if read_only == "ON":
+        assert "source refuses writes" in refused(by.settle, drill.steps[0], StepChange()).found
+    else:
+        assert by.settle(drill.steps[0], StepChange()) == StepChange()
