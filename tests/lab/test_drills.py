@@ -49,6 +49,7 @@ MORE = [
     ("async", "new-replica-backup"),
     ("async", "new-replica-clone"),
     ("async", "new-replica-dump"),
+    ("async", "new-replica-dump-mysql"),
     ("async", "schema-change-copy"),
     ("async", "schema-change-inplace"),
     ("async", "schema-change-instant"),

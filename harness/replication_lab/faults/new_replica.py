@@ -70,7 +70,7 @@ LEAF = Need(
 @fault(
     NEW_REPLICA,
     acts_on=NODES,
-    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump), "
+    does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump, mysqldump), "
     "`backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
     proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "
     "of the copy, and it replicates, also between the readings; after recovery: the source has all of its transactions",
