@@ -231,8 +231,9 @@ def test_the_shortest_anomaly_is_told_in_the_users_statements():
 @pytest.fixture
 def lab(monkeypatch):
     """Return a lab of one server, whose answers are `rows` and `most`."""
-    server = SimpleNamespace(found={"many": 4, "different": 4}, most=7)
+    server = SimpleNamespace(found={"many": 4, "different": 4}, most=7, mode="STRICT_TRANS_TABLES,ANSI")
     server.rows, server.value = lambda _sql: [server.found], lambda _sql: server.most
+    server.settings = lambda name: {name: server.mode}
     node, nodes = SimpleNamespace(server=lambda: server), SimpleNamespace(written_at=lambda: "server")
     monkeypatch.setattr(checked_transactions.replication, "of", lambda _lab: nodes)
     return SimpleNamespace(node=lambda _name: node, server=server)
@@ -245,6 +246,13 @@ def test_there_has_to_be_one_row_of_each_key(lab, found, refused):
     lab.server.found = found
 
     assert "lab.account with id from 1 to 4" in refused(CheckedTransactions(parsed(TRANSFER)).try_out, lab).found
+
+
+def test_a_server_that_cuts_numbers_is_refused(lab, refused):
+    """A cut number would look like one that another client wrote."""
+    lab.server.mode = "ANSI"
+
+    assert "sql_mode is 'ANSI'" in refused(CheckedTransactions(parsed(TRANSFER)).try_out, lab).found
 
 
 def test_written_numbers_begin_above_those_of_the_rows(lab, refused):

@@ -25,8 +25,15 @@ class CheckedTransactions:
         """Make nothing: the tables are the user's."""
 
     def try_out(self, lab: Lab) -> None:
-        """Raise LabError unless there is exactly one row of each key that the transactions use."""
+        """Raise LabError unless numbers are kept as they are, and there is one row of each key that is used."""
         server = lab.node(replication.of(lab).written_at()).server()
+        if "STRICT_" not in (mode := server.settings("sql_mode")["sql_mode"]):
+            # A number that is too great for its column would be cut, and look like another client's.
+            raise LabError(
+                f"--check: sql_mode is {mode!r}, in which a server changes numbers that are too great for their column",
+                "a strict mode",
+                "--cnf FILE with sql_mode=STRICT_TRANS_TABLES in [mysqld]",
+            )
         for table, column, keys in self.registers.rows:
             asked, high = f"{table} with {column} from {keys.low} to {keys.high}", keys.high - keys.low + 1
             count = f"SELECT COUNT(*) AS many, COUNT(DISTINCT `{column}`) AS different FROM {_quoted(table)}"
