@@ -22,8 +22,14 @@ QUICK = "semisync"
 UP_SECONDS = 300
 ALONE = catalogue.COMPOSE / ".env"
 REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
-# Images from images/ that a topology needs besides its servers', by replication and manager; a machine has no vendor.
-OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
+# Images from images/ that a topology needs besides its servers', by replication, manager or its name.
+OWN = {
+    "galera": {"sidecar"},
+    "galera-arbiter": {"garbd"},
+    "group": {"sidecar"},
+    "drbd": {"vm", "spindle"},
+    "pacemaker": {"arbiter", "load"},
+}
 
 VENDORS = {"mariadb": "mariadb:11.8", "mysql": "mysql:8.4", "percona": "percona/percona-server:8.4"}
 
@@ -139,7 +145,7 @@ def test_the_vendors_images_fit_the_same_compose_files(topology, engine):
         text=True,
     )
 
-    kinds = (REPLICATION[topology], catalogue.topology(topology).manager)
+    kinds = (topology, REPLICATION[topology], catalogue.topology(topology).manager)
     own = {f"replication-lab/{image}" for kind in kinds for image in OWN.get(kind, ())}
     servers = set() if "replication-lab/vm" in own else {VENDORS[engine]}
     proxy = set() if REPLICATION[topology] == "none" else {"replication-lab/toxiproxy"}

@@ -78,12 +78,11 @@ def of_session(number: str) -> list[str]:
 
 
 def test_a_link_is_proved_while_ryuk_runs():
-    """Nothing is left at the end, Ryuk itself included."""
+    """Nothing of the session is left at the end, Ryuk itself included."""
     ended = session(LINKED, "to the end")
 
     assert ended.returncode == 0, ended.stderr
     clock.wait_until(lambda: not of_session(ended.stdout.strip()), "Ryuk to end", SECONDS, every=0.2)
-    assert left() == []
 
 
 def test_ryuk_removes_the_link_of_a_process_that_is_killed():
@@ -95,7 +94,7 @@ def test_ryuk_removes_the_link_of_a_process_that_is_killed():
     there = of_session(number)
     assert f"testcontainers-ryuk-{number}" in there and len([each for each in there if each in left()]) == 2, there
     clock.wait_until(lambda: not of_session(number), "Ryuk to remove the session's containers", SECONDS, every=0.2)
-    assert left() == []
+    assert not {*there} & {*left()}
 
 
 def test_a_project_whose_test_process_is_killed_is_told_and_restored(command, name, tmp_path):

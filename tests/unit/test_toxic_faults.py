@@ -77,6 +77,17 @@ def test_a_link_that_was_measured_in_a_busy_moment_does_not_disprove_a_toxic(con
     assert [proof.ok for proof in fault.verify()] == [proved]
 
 
+def test_a_toxic_without_a_delay_is_not_disproved_by_a_round_trip(conditioned):
+    """The link was quicker than its round trip before says, and lost packets make no round trip longer."""
+    link = FakeLink("a-b")
+    put(link, catalogue.toxic("wan-85ms"))
+    fault = conditioned(link, toxic="loss=5%")
+    fault.inject()
+    fault.before_ms["a-b"] = 99.0
+
+    assert [proof.ok for proof in fault.verify()] == [True]
+
+
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_jitter_that_was_removed_during_a_load_is_noticed(stays):
     """Its round trips may be as short as those of the bare link, and do differ."""

@@ -214,6 +214,9 @@ def _streams(
     asked = beside + delay if delay or beside_ms is not None else min(trip, trip if bare_ms is None else bare_ms)
     # The round trip of the link before may have been measured in a busy moment, so it was longer then than it is.
     least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, asked * NEAR_SHARE)
+    if beside and not delay:
+        # Such a toxic does not show in round trips. Those that the link had before are witnessed.
+        least = 0.0
     most = asked + toxic.jitter_ms + max(PROXY_MS, delay * NEAR_SHARE) + _behind_others_ms(toxic)
     near = (
         least <= trip
