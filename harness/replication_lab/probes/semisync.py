@@ -36,7 +36,9 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 class SemiSyncWatch(Watch):
     """The status of a source and its replicas before the load; `proofs` compares it with the status after it.
 
-    `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.
+    `path` is how the replicas reach it: `proxy`, `direct`, or `named`, if a manager tells them its name and packet rules
+    lead that to the link. `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be
+    answered sooner.
     """
 
     source: Server
@@ -54,7 +56,7 @@ class SemiSyncWatch(Watch):
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over `commits` transactions on the source, the fastest of which took `fastest_ms`."""
         after = SemiSync(self.source).status()
-        host = "" if self.wanted == "none" else "source" if self.path == "direct" else "toxiproxy"
+        host = "" if self.wanted == "none" else "toxiproxy" if self.path == "proxy" else self.source.name
         replicas = [connection(replica, host) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
         waits = self.wanted == "semisync"

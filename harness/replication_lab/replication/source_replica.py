@@ -285,12 +285,13 @@ def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
         trip = case.added_ms if wanted == "semisync" else 0
+        path = "named" if lab.manager and lab.manager.kind.named_links else "proxy"
         yield semisync_probe.SemiSyncWatch(
             source,
             replicas,
             wanted,
             wait_point,
-            case.settings.get("path", "proxy"),
+            case.settings.get("path", path),
             case.state.clients,
             round_trip_ms=trip,
         )
