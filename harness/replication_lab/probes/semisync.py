@@ -36,8 +36,8 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 class SemiSyncWatch(Watch):
     """The status of a source and its replicas before the load; `proofs` compares it with the status after it.
 
-    `path` is how the replicas reach it: `proxy`, `direct`, or `named`, if a manager tells them its name and packet rules
-    lead that to the link. `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be
+    `path` is how the replicas reach it: `proxy`, `direct`, or `named`, if a manager tells them its name and packet
+    rules lead that to the link. `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be
     answered sooner.
     """
 

@@ -1,0 +1,11 @@
+"""Do clients share a round trip of semi-sync whose commits are durable, 78 ms away?"""
+
+from replication_lab.experiments._declared import experiment
+from replication_lab.workloads.inserts import Inserts
+
+experiment(
+    topology="semisync",
+    engines=("mysql-5.6", "mysql-8.0", "mysql", "mariadb"),
+    default_engines=("mysql-5.6", "mysql-8.0", "mariadb"),
+    load=Inserts(seconds=3, keeps_samples=False),
+)
