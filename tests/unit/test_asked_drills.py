@@ -214,6 +214,17 @@ def test_the_table_says_what_is_lost_and_for_how_long_there_is_no_service(ran, u
     assert msgspec.json.encode(running.judge("latest").drilled) == msgspec.json.encode(summary.drilled)
 
 
+def test_tables_whose_lost_changes_are_not_counted_are_named_once_for_each_case(ran, undrawn):
+    """All drills of a case run the same transactions."""
+    summary, _, _ = ran(
+        experiments.asked(question()),
+        preset="ask",
+        drill=lambda run, engine, what: done(run, engine, what, uncounted_tables=["lab.item"]),
+    )
+
+    assert told(summary).count("lost changes of lab.item cannot be counted") == len(summary.drilled)
+
+
 FAILED = Proof(what="source-replica has 40ms", expected="36 ms", found="0.3 ms", ok=False)
 
 
