@@ -22,7 +22,7 @@ def down(
     """Remove a lab with its data; without a name, the only idle lab of this checkout. It is no error if none runs.
 
     `agree` is called with the name before, and raises LabError if the user does not agree. `forget` names sites that
-    are gone for good, which must not answer: what the lab has there is told, and is a leftover of that engine.
+    are gone for good; a site that answers is refused. What the lab had there is named, and stays on that engine.
 
     With its name, also remove a lab whose owner is not known to have ended, or whose topology is not in this checkout.
     """

@@ -198,7 +198,7 @@ class LinkControl:
 
 
 EVERY_SECONDS, SOON_SECONDS = 1.0, 0.15
-# The round trips whose median is shown; a change of the link begins anew, with this many in quick succession.
+# The median of this many round trips is shown. After a change of the link they are measured in quick succession.
 SHOWN, SOON = 5, 3
 
 

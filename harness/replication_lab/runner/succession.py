@@ -285,7 +285,7 @@ class ByManager:
         return StepChange(to, done.replaced, "", done, change.promoted_s, promoted, left)
 
     def _refuse_no_source(self) -> None:
-        """Raise LabError if the manager has left an old source that refuses writes: nobody would change that."""
+        """Raise LabError if no node took over and the old source refuses writes: waiting would change nothing."""
         asked: dict[str, str] = {}
         if self._kind.image:
             # A server that does not answer yet may come back.

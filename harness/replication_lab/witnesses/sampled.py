@@ -128,7 +128,7 @@ def told_by(
 
 @dataclass
 class Changes:
-    """What is told of one service, unless this process has just asked for a change that may be its cause.
+    """Changes of one service that this process did not cause by a request of its own.
 
     `changes` returns what lines tell, in words; `explains` whether a request of this process may cause it. A start of
     its own `container` does so for a while.

@@ -94,8 +94,8 @@ def paths(lab: Lab, across: Collection[str] | None = None) -> Sampled[Server]:
     """Return the witness of all links of a lab across which a replica reads its source's log.
 
     A replica's own status shows the name that it dials, not where the packets go.
-    `across` names the links that must be crossed, if not all: a link without a condition changes nothing for whoever
-    reads past it, as some cases arrange.
+    `across` names the links that must be crossed, by default all. Some cases let a replica read past a link that has no
+    condition, which changes nothing.
     The nodes of a cluster do not; a node that rejoins a group reads one, and its sidecar hides where it comes from.
     """
     by_source = dict[str, list[Link]]()
