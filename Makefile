@@ -13,8 +13,8 @@ UNIT = $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
 SHORT = $(UNIT) tests/unit -m "not whole"
 # Adjacent tests run in one process and share costly fixtures.
 WHOLE = $(UNIT) tests/unit tests/meta -m whole -n auto --dist worksteal
-# Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
-BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
+# Tests that mostly wait run in parallel. Tests that measure run afterwards.
+BESIDE = $(PYTHON) -m tests.beside tests/images tests/lab tests/browser
 ALONE = -m alone
 # A red test does not hide those of the next command; whoever interrupts one (status 2) ends all.
 ALSO = beside=$$?; [ $$beside -le 1 ] || exit $$beside;
@@ -42,12 +42,12 @@ lab-clean:  ## remove this checkout's labs that no running command uses, and lef
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
 	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-whole
-	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20; $(ALSO) \
+	@PYTHONPATH=harness $(BESIDE) --durations=20; $(ALSO) \
 	$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20 && exit $$beside
 
 test-all: .venv/developing.txt  ## run every test on every engine, also those marked long, and the claims that `make test` judges
 	@$(UNIT) tests/unit tests/meta -n auto --dist worksteal --lab-engine all
-	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40; $(ALSO) \
+	@PYTHONPATH=harness $(BESIDE) --lab-engine all --durations=40; $(ALSO) \
 	$(PYTHON) -m pytest tests/images tests/lab $(ALONE) --lab-engine all --durations=40 && exit $$beside
 	@$(PYTHON) -m pytest tests/claims --durations=20
 

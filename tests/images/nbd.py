@@ -16,7 +16,8 @@ class Nbd:
     """A connection to a disk; a request that the server refuses raises OSError with its errno."""
 
     def __init__(self, address):
-        self._socket = socket.create_connection(address, timeout=10)
+        # A disk answers in milliseconds; the host's own one may be busy with other tests for seconds.
+        self._socket = socket.create_connection(address, timeout=60)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._take(18)
         self._socket.sendall(struct.pack(">IQII", FIXED_NEWSTYLE_NO_ZEROES, OPTION_MAGIC, EXPORT_NAME, 0))
