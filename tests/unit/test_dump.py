@@ -22,7 +22,7 @@ def dump(name):
 
 def test_texts_in_strings_stay_as_they_are():
     """Characters that separate lines elsewhere, and a line that begins like a command of the client."""
-    text = "INSERT INTO t VALUES ('a\x0bb\u2028c\x85d\nsource code\nsource of it.\n');"
+    text = "INSERT INTO t VALUES ('a\x0bb\u2028c\x85d\nsource code\nsource of it.\nsource a.b\n');"
 
     assert [line.text for line in lines_of(GivenFile("a.sql", f"{text}\r\n"))] == text.split("\n")
 
@@ -169,6 +169,7 @@ def test_what_only_reads_it_is_not(text):
         "SET NAMES utf8, sql_log_bin := 0;",
         "/*!50606 SET @@SESSION.SQL_LOG_BIN=0 */;",
         "SET\n  @@GLOBAL.GTID_PURGED='a:1';",
+        "SELECT ';'; SET sql_log_bin = 0",
         "set @a = 1, sql_log_bin = off;",
     ],
 )
@@ -189,13 +190,17 @@ def test_what_sets_it_in_any_way_is_refused(text, refused):
         "RESET MASTER;",
         "RESET BINARY LOGS AND GTIDS;",
         "SET GLOBAL gtid_slave_pos='0-1-100';",
+        "STOP /* for a while */ SLAVE;",
+        "SELECT 1; STOP SLAVE;",
+        "STOP SLAVE",
+        "DELIMITER //\n\nSTOP SLAVE//",
     ],
 )
 def test_what_changes_replication_is_refused(text, refused):
     """The sabotage: as mysqldump writes it with --master-data; the lab's source would have a source."""
     error = refused(refuse_replication, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"))
 
-    assert "a.sql line 2: `" in error.found and "how the lab's nodes replicate" in error.found
+    assert f"a.sql line {4 if 'DELIM' in text else 2}: `" in error.found and "how the lab's nodes replicate" in error.found
 
 
 @pytest.mark.parametrize(
@@ -205,6 +210,12 @@ def test_what_changes_replication_is_refused(text, refused):
         "INSERT INTO t VALUES ('CHANGE MASTER TO\\nSTOP SLAVE;');",
         "CREATE TABLE change_master (id int);",
         "INSERT INTO t VALUES ('a\nStart master class at nine');",
+        "INSERT INTO t VALUES ('a'),\n('how to:\nSTOP SLAVE;\nSTART SLAVE;');",
+        'INSERT INTO t VALUES ("it\\"s\nCHANGE MASTER TO MASTER_PORT=1;");',
+        "/* before\nSTOP SLAVE;\n*/ SELECT 1;",
+        "CREATE TABLE t (`a\nSTOP SLAVE;` int);",
+        "DELIMITER ;;\nCREATE PROCEDURE p()\nBEGIN\n  STOP SLAVE;\nEND;;\nDELIMITER ;\n",
+        "\\d //\nCREATE PROCEDURE p() BEGIN\nSTOP SLAVE;\nEND//\n",
     ],
 )
 def test_what_only_names_replication_is_not(text):
