@@ -30,8 +30,8 @@ ARBITRATES = "LAB_ARBITRATES"
 FIRST_FURTHER_PORT = 22_000
 # The number of machines of a DRBD resource.
 PAIR = 2
-# Where a lab's ports are published on 127.0.0.1. Docker chooses ports for other programs from 32768 on, and gives up when
-# ten in a row are taken on any address.
+# Where a lab's ports are published on 127.0.0.1. Docker chooses ports for other programs from 32768 on, and gives up
+# after ten in a row that are taken at any address.
 HOST_PORTS = "23000-29999"
 # The roles of nodes of which none is above another, as a source is above its replicas.
 EQUAL_ROLES = frozenset({"member", "peer"})

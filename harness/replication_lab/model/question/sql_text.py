@@ -14,9 +14,7 @@ DELIMITER = re.compile(r"[ \t]*(?:delimiter|\\d)[ \t]+(\S+)[ \t]*$", re.IGNORECA
 # The ends of a statement that the servers' clients know whatever the delimiter is; the first prints columns as lines.
 UPRIGHT, CLIENTS_ENDS = "\\G", re.compile(r"\\[Gg]")
 # Another one. A name without a dot and a slash may be a word of a text.
-SOURCE = re.compile(
-    r"[ \t]*(?:source|\\\.)[ \t]+(?P<path>[^\s;]*[./][^\s;]*\w)[ \t;]*$", re.IGNORECASE | re.MULTILINE
-)
+SOURCE = re.compile(r"[ \t]*(?:source|\\\.)[ \t]+(?P<path>[^\s;]*[./][^\s;]*\w)[ \t;]*$", re.IGNORECASE | re.MULTILINE)
 DASHES = re.compile(r"[ \t]*--+[ \t]*$", re.MULTILINE)
 # Comments that a server reads: version comments and optimizer hints. A dump's sandbox mode is for the client.
 READ_BY_SERVERS = re.compile(r"/\*(?:M?!(?!999999)|\+)")
@@ -103,7 +101,12 @@ class _Reader:
             elif self._is_at_line_start() and not self._began and (named := self._match(DELIMITER)):
                 self._end = named[1]
                 self._take(named[0])
-            elif self._last_may_be_open and self._is_at_line_start() and not self._began and (named := self._match(SOURCE)):
+            elif (
+                self._last_may_be_open
+                and self._is_at_line_start()
+                and not self._began
+                and (named := self._match(SOURCE))
+            ):
                 self.read_files[self._line] = named["path"]
                 self._take(named[0])
             elif self._text.startswith(self._end, self._position):
@@ -160,8 +163,8 @@ class _Reader:
 DEEPEST = 10
 # For the client of MariaDB, which forbids itself commands then. The clients of MySQL end with an error there.
 SANDBOX = re.compile(r"/\*M?!999999\\- enable the sandbox mode \*/ ?")
-# What a statement of a file begins with that is no part of a lab's data: it would change only one copy, change how the
-# lab's nodes replicate, as mysqldump --master-data and --dump-slave write it, or make tables that the load cannot reach.
+# How statements begin that a file must not have: they would change only one copy, change how the lab's nodes replicate
+# (as mysqldump --master-data and --dump-slave write them), or make tables that the load cannot reach.
 VERSION = r"(?:/\*M?!\d*\s*)?"
 ON_ONE_COPY = re.compile(VERSION + r"SET\b.*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=", re.IGNORECASE | re.DOTALL)
 REPLICATES = re.compile(
@@ -173,7 +176,7 @@ REPLICATES = re.compile(
 ELSEWHERE = re.compile(
     VERSION + r"(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*(?:\n|$))[`\w])", re.IGNORECASE
 )
-# Without these words none of them is in a file. Most need not be read by statements then, which takes a second for 2 MB.
+# A file without these words has none of them, and is not read by statements, which takes a second for 2 MB.
 HINTS = {
     ON_ONE_COPY: re.compile(r"sql_log_bin|gtid_purged", re.IGNORECASE),
     REPLICATES: re.compile(
