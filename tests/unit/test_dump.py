@@ -5,10 +5,11 @@ import shutil
 import pytest
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.sql_text import (
+    ELSEWHERE,
+    ON_ONE_COPY,
+    REPLICATES,
     lines_of,
-    refuse_for_one_copy,
-    refuse_other_databases,
-    refuse_replication,
+    refuse,
 )
 from replication_lab.world import catalogue, given_texts
 
@@ -34,8 +35,7 @@ def test_a_dump_reaches_the_client_line_by_line(name):
 
     assert [line.text for line in lines] == (DUMPS / name).read_text().splitlines()
     assert [line.place for line in lines] == [f"{name} line {number + 1}" for number in range(len(lines))]
-    refuse_for_one_copy(dump(name))
-    refuse_other_databases(dump(name))
+    refuse(dump(name), ON_ONE_COPY, ELSEWHERE)
 
 
 def test_the_sandbox_of_mariadbs_client_is_left_out():
@@ -86,13 +86,13 @@ def test_a_folder_of_mydumper_is_read_in_the_order_in_which_its_files_are_needed
 def test_a_folder_of_mydumper_is_a_schema_of_a_question(tmp_path, refused):
     """Its only database becomes the default one, which the load uses; several cannot."""
     file = given_texts.read_for_a_record(DUMPS / "mydumper")
-    refuse_other_databases(file)
+    refuse(file, ELSEWHERE)
     assert lines_of(file)[0].place == "shop.item-schema.sql line 1"
     assert not any("DATABASE" in line.text or line.text.startswith("USE") for line in lines_of(file))
 
     folder = shutil.copytree(DUMPS / "mydumper", tmp_path / "several")
     (folder / "other.orders-schema.sql").write_text("CREATE TABLE `orders` (`id` int);")
-    assert "another database than lab" in str(refused(refuse_other_databases, given_texts.read_for_a_record(folder)))
+    assert "another database than lab" in str(refused(refuse, given_texts.read_for_a_record(folder), ELSEWHERE))
 
 
 @pytest.mark.parametrize("names", [(), ("README",), ("notes.txt", "metadata")])
@@ -139,7 +139,7 @@ def test_what_a_client_takes_is_sql(text):
 
 def test_every_line_that_sets_what_is_for_one_copy_is_named(refused):
     """Not the line that reads it, and not a value that looks like one."""
-    error = refused(refuse_for_one_copy, dump("gtids.sql"))
+    error = refused(refuse, dump("gtids.sql"), ON_ONE_COPY)
 
     assert [line.strip() for line in error.found.splitlines()[1:]] == [
         "gtids.sql line 11: it sets SQL_LOG_BIN",
@@ -159,7 +159,7 @@ def test_every_line_that_sets_what_is_for_one_copy_is_named(refused):
 )
 def test_what_only_reads_it_is_not(text):
     """As a dump that keeps its value for later."""
-    refuse_for_one_copy(GivenFile("a.sql", text))
+    refuse(GivenFile("a.sql", text), ON_ONE_COPY)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_only_reads_it_is_not(text):
 )
 def test_what_sets_it_in_any_way_is_refused(text, refused):
     """The sabotage: the other copies would lack the rows."""
-    assert "the other copies would lack the rows" in refused(refuse_for_one_copy, GivenFile("a.sql", text)).found
+    assert "the other copies would lack the rows" in refused(refuse, GivenFile("a.sql", text), ON_ONE_COPY).found
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_sets_it_in_any_way_is_refused(text, refused):
 )
 def test_what_changes_replication_is_refused(text, refused):
     """The sabotage: as mysqldump writes it with --master-data; the lab's source would have a source."""
-    error = refused(refuse_replication, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"))
+    error = refused(refuse, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"), REPLICATES)
 
     line = 4 if text.startswith("DELIMITER") else 2
     assert f"a.sql line {line}: `" in error.found and "how the lab's nodes replicate" in error.found
@@ -221,7 +221,7 @@ def test_what_changes_replication_is_refused(text, refused):
 )
 def test_what_only_names_replication_is_not(text):
     """As the comments of a dump, and a text in a row."""
-    refuse_replication(GivenFile("a.sql", text))
+    refuse(GivenFile("a.sql", text), REPLICATES)
 
 
 @pytest.mark.parametrize(

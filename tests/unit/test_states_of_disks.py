@@ -96,8 +96,8 @@ def slow_disks(patch):
 def differing_copy(patch):
     patch.setattr(migrate, "BinaryLog", lambda _: Some(position=lambda: 1))
     patch.setattr(migrate, "Replica", lambda _: Some(wait_for=lambda *_: 1))
-    sides = [Some(name=name, checksum=lambda _, name=name: name) for name in ("source", "raid1")]
-    migrate._compare(*sides, "lab.t")
+    source, copy = (Some(name=name, checksum=lambda _, name=name: name) for name in ("source", "raid1"))
+    migrate._compare(source, copy, "lab.t")
 
 
 def slow_readings(_patch):

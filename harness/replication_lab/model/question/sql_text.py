@@ -3,8 +3,9 @@
 import functools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile, beside
@@ -163,28 +164,46 @@ class _Reader:
 DEEPEST = 10
 # For the client of MariaDB, which forbids itself commands then. The clients of MySQL end with an error there.
 SANDBOX = re.compile(r"/\*M?!999999\\- enable the sandbox mode \*/ ?")
-# How statements begin that a file must not have: they would change only one copy, change how the lab's nodes replicate
-# (as mysqldump --master-data and --dump-slave write them), or make tables that the load cannot reach.
-VERSION = r"(?:/\*M?!\d*\s*)?"
-ON_ONE_COPY = re.compile(VERSION + r"SET\b.*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=", re.IGNORECASE | re.DOTALL)
-REPLICATES = re.compile(
-    VERSION + r"(?:CHANGE\s+(?:MASTER|REPLICATION)|RESET\s+(?:MASTER|BINARY\s+LOGS)"
+VERSION, LOOSE = r"(?:/\*M?!\d*\s*)?", re.IGNORECASE | re.DOTALL
+
+
+class Unfit(NamedTuple):
+    """How statements begin that a file must not have, why, and what to do.
+
+    A file without `hint` has none, and is not read by statements, which takes a second for 2 MB.
+    """
+
+    begins: str
+    hint: str
+    why: str
+    expected: str
+    next_step: str
+
+
+ON_ONE_COPY = Unfit(
+    r"SET\b.*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=",
+    "sql_log_bin|gtid_purged",
+    "the other copies would lack the rows",
+    "a file that leaves sql_log_bin and gtid_purged as they are",
+    "mysqldump --set-gtid-purged=OFF …",
+)
+# As mysqldump writes them with --master-data or --dump-slave.
+REPLICATES = Unfit(
+    r"(?:CHANGE\s+(?:MASTER|REPLICATION)|RESET\s+(?:MASTER|BINARY\s+LOGS)"
     r"|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION)"
     r"|SET\s+(?:GLOBAL\s+|@@GLOBAL\s*\.\s*)gtid_slave_pos)\b",
-    re.IGNORECASE,
+    r"gtid_slave_pos|\b(?:CHANGE|RESET|START|STOP)(?:\s|ALL\b|/\*.*?\*/)+(?:MASTER|BIN|REPL|SLAVE|GROUP_)",
+    "it would change how the lab's nodes replicate",
+    "a file without such statements; they may be in comments, or typed (lab sql -e)",
+    "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
 )
-ELSEWHERE = re.compile(
-    VERSION + r"(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*(?:\n|$))[`\w])", re.IGNORECASE
+ELSEWHERE = Unfit(
+    r"(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*(?:\n|$))[`\w])",
+    r"\b(?:DATABASE|SCHEMA|USE)\b",
+    "it uses another database than lab",
+    "tables in the database lab, which is the default database",
+    "mysqldump DATABASE, without --databases",
 )
-# A file without these words has none of them, and is not read by statements, which takes a second for 2 MB.
-HINTS = {
-    ON_ONE_COPY: re.compile(r"sql_log_bin|gtid_purged", re.IGNORECASE),
-    REPLICATES: re.compile(
-        r"gtid_slave_pos|\b(?:CHANGE|RESET|START|STOP)(?:\s|ALL\b|/\*.*?\*/)+(?:MASTER|BIN|REPL|SLAVE|GROUP_)",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    ELSEWHERE: re.compile(r"\b(?:DATABASE|SCHEMA|USE)\b", re.IGNORECASE),
-}
 # Comments, blanks and single ends of statements, up to the first statement.
 BEFORE = re.compile(r"(?:\s|;|--(?=\s|$)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*\s*)*", re.DOTALL)
 # What the statements, and the commands of a client, that a file may begin with begin with.
@@ -214,58 +233,30 @@ def lines_of(file: GivenFile) -> list[SqlLine]:
     return list(_lines(file, file.name, file.text, 0))
 
 
-def refuse_for_one_copy(file: GivenFile) -> None:
-    """Raise LabError with all statements of a file that would leave rows on one copy only."""
-    _refuse(
-        file,
-        (f"{place}: it sets {found['name']}" for place, _, found in _found(file, ON_ONE_COPY)),
-        "the other copies would lack the rows",
-        "a file that leaves sql_log_bin and gtid_purged as they are",
-        "mysqldump --set-gtid-purged=OFF …",
-    )
+def refuse(file: GivenFile, *kinds: Unfit) -> None:
+    """Raise LabError with all statements of a file that it must not have."""
+    for kind in kinds:
+        found = [
+            f"{place}: {f'it sets {name}' if (name := match.groupdict().get('name')) else f'`{sql}`'}"
+            for place, sql, match in _found(file, kind)
+        ]
+        if len(found) == 1:
+            raise LabError(f"{found[0]}; {kind.why}", kind.expected, kind.next_step)
+        if found:
+            raise LabError("\n  ".join([f"{file.name}: {kind.why}:", *found]), kind.expected, kind.next_step)
 
 
-def refuse_replication(file: GivenFile) -> None:
-    """Raise LabError with all statements of a file that would change how the lab's nodes replicate."""
-    _refuse(
-        file,
-        (f"{place}: `{sql}`" for place, sql, _ in _found(file, REPLICATES)),
-        "it would change how the lab's nodes replicate",
-        "a file without such statements; they may be in comments, or typed (lab sql -e)",
-        "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
-    )
-
-
-def refuse_other_databases(file: GivenFile) -> None:
-    """Raise LabError with all statements of a file that would make or use other databases than that of the load."""
-    _refuse(
-        file,
-        (f"{place}: `{sql}`" for place, sql, _ in _found(file, ELSEWHERE)),
-        "it uses another database than lab",
-        "tables in the database lab, which is the default database",
-        "mysqldump DATABASE, without --databases",
-    )
-
-
-def _refuse(file: GivenFile, said: Iterable[str], why: str, expected: str, next_step: str) -> None:
-    lines = list(said)
-    if len(lines) == 1:
-        raise LabError(f"{lines[0]}; {why}", expected, next_step)
-    if lines:
-        raise LabError("\n  ".join([f"{file.name}: {why}:", *lines]), expected, next_step)
-
-
-def _found(file: GivenFile, pattern: re.Pattern[str]) -> Iterator[tuple[str, str, re.Match[str]]]:
+def _found(file: GivenFile, kind: Unfit) -> Iterator[tuple[str, str, re.Match[str]]]:
     """Yield the place and the beginning of each statement that matches, as the client would read the file.
 
     Texts in strings, comments and the programs of routines and triggers are no statements.
     """
-    if not any(HINTS[pattern].search(part.text) for part in (file, *file.beside)):
+    if not any(re.search(kind.hint, part.text, LOOSE) for part in (file, *file.beside)):
         return
     lines = list(_lines(file, file.name, file.text, 0))
     sent = GivenFile(file.name, "\n".join(line.text for line in lines))
     for statement in _Reader(sent, last_may_be_open=True).read():
-        if statement and (found := pattern.match(STRING.sub("''", statement.sql))):
+        if statement and (found := re.match(VERSION + kind.begins, STRING.sub("''", statement.sql), LOOSE)):
             yield lines[statement.line - 1].place, statement.sql[:60], found
 
 
