@@ -22,6 +22,7 @@ ERRORS = {
     "a condition without a unit": ("toxic", "source-replica", "40"),
     "a toxic that there is not": ("toxic", "source-replica", "wann"),
     "a disk that is not emulated": ("disk", "fail", "source", "disk1"),
+    "a migration of a source": ("disk", "migrate", "source", "--to", "single"),
     "a lab that is not attached": ("detach",),
     "drills of a lab that is not attached": ("drill",),
     "the log of a node that there is not": ("logs", "nosuch"),

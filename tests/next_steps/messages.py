@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 import msgspec
@@ -119,7 +120,7 @@ def table() -> dict[str, list[Row]]:
 
 # The next steps that errors of this process had, with the module and the line that made each.
 PRINTED: list[tuple[str, int, str]] = []
-_OWN = ("model/core/errors.py",)
+_OWN = ("model/core/errors.py", "world/clock.py")
 
 
 def record() -> None:
@@ -130,15 +131,21 @@ def record() -> None:
 
     def made(self: LabError, found: str, expected: str = "", next_step: str = "") -> None:
         make(self, found, expected, next_step)
-        if next_step:
-            frame = sys._getframe(1)
-            while frame.f_back and (frame.f_code.co_name == "__init__" or frame.f_code.co_filename.endswith(_OWN)):
-                frame = frame.f_back
-            file = Path(frame.f_code.co_filename)
-            if file.is_relative_to(PACKAGE):
-                PRINTED.append((str(file.relative_to(PACKAGE)), frame.f_lineno, next_step))
+        frame = sys._getframe(1) if next_step else None
+        # Of a wait that has timed out there are two: the wait itself, and what waited.
+        while frame and (frame.f_locals.get("self") is self or frame.f_code.co_filename.endswith(_OWN)):
+            _note(frame, next_step)
+            frame = frame.f_back
+        if frame:
+            _note(frame, next_step)
 
     LabError.__init__ = made
+
+
+def _note(frame: FrameType, step: str) -> None:
+    file = Path(frame.f_code.co_filename)
+    if file.is_relative_to(PACKAGE):
+        PRINTED.append((str(file.relative_to(PACKAGE)), frame.f_lineno, step))
 
 
 def message_at(module: str, line: int) -> Message | None:

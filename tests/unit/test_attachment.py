@@ -48,7 +48,8 @@ def test_the_override_gives_one_service_another_database():
     assert set(found["services"]) == {"lab-toxiproxy", "lab-toxiproxy-app-db", "app"}
     assert found["services"]["app"] == {"links": ["lab-toxiproxy-app-db:db", "lab-toxiproxy-app-db:shop-db-1"]}
     link = found["services"]["lab-toxiproxy-app-db"]
-    assert link["ports"] == ["127.0.0.1::8474", "127.0.0.1::3306"] and link["networks"] == ["default"]
+    assert link["ports"] == ["127.0.0.1:23000-29999:8474", "127.0.0.1:23000-29999:3306"]
+    assert link["networks"] == ["default"]
     [proxy] = json.loads(found["configs"]["lab-toxiproxy-app-db"]["content"])
     assert (proxy["name"], proxy["listen"], proxy["upstream"]) == ("app-db", "0.0.0.0:3306", "db:3306")
     assert "networks" not in found

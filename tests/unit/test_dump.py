@@ -5,10 +5,11 @@ import shutil
 import pytest
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.question.sql_text import (
+    ELSEWHERE,
+    ON_ONE_COPY,
+    REPLICATES,
     lines_of,
-    refuse_for_one_copy,
-    refuse_other_databases,
-    refuse_replication,
+    refuse,
 )
 from replication_lab.world import catalogue, given_texts
 
@@ -22,7 +23,7 @@ def dump(name):
 
 def test_texts_in_strings_stay_as_they_are():
     """Characters that separate lines elsewhere, and a line that begins like a command of the client."""
-    text = "INSERT INTO t VALUES ('a\x0bb\u2028c\x85d\nsource code\nsource of it.\n');"
+    text = "INSERT INTO t VALUES ('a\x0bb\u2028c\x85d\nsource code\nsource of it.\nsource a.b\n');"
 
     assert [line.text for line in lines_of(GivenFile("a.sql", f"{text}\r\n"))] == text.split("\n")
 
@@ -34,8 +35,7 @@ def test_a_dump_reaches_the_client_line_by_line(name):
 
     assert [line.text for line in lines] == (DUMPS / name).read_text().splitlines()
     assert [line.place for line in lines] == [f"{name} line {number + 1}" for number in range(len(lines))]
-    refuse_for_one_copy(dump(name))
-    refuse_other_databases(dump(name))
+    refuse(dump(name), ON_ONE_COPY, ELSEWHERE)
 
 
 def test_the_sandbox_of_mariadbs_client_is_left_out():
@@ -86,13 +86,13 @@ def test_a_folder_of_mydumper_is_read_in_the_order_in_which_its_files_are_needed
 def test_a_folder_of_mydumper_is_a_schema_of_a_question(tmp_path, refused):
     """Its only database becomes the default one, which the load uses; several cannot."""
     file = given_texts.read_for_a_record(DUMPS / "mydumper")
-    refuse_other_databases(file)
+    refuse(file, ELSEWHERE)
     assert lines_of(file)[0].place == "shop.item-schema.sql line 1"
     assert not any("DATABASE" in line.text or line.text.startswith("USE") for line in lines_of(file))
 
     folder = shutil.copytree(DUMPS / "mydumper", tmp_path / "several")
     (folder / "other.orders-schema.sql").write_text("CREATE TABLE `orders` (`id` int);")
-    assert "another database than lab" in str(refused(refuse_other_databases, given_texts.read_for_a_record(folder)))
+    assert "another database than lab" in str(refused(refuse, given_texts.read_for_a_record(folder), ELSEWHERE))
 
 
 @pytest.mark.parametrize("names", [(), ("README",), ("notes.txt", "metadata")])
@@ -139,7 +139,7 @@ def test_what_a_client_takes_is_sql(text):
 
 def test_every_line_that_sets_what_is_for_one_copy_is_named(refused):
     """Not the line that reads it, and not a value that looks like one."""
-    error = refused(refuse_for_one_copy, dump("gtids.sql"))
+    error = refused(refuse, dump("gtids.sql"), ON_ONE_COPY)
 
     assert [line.strip() for line in error.found.splitlines()[1:]] == [
         "gtids.sql line 11: it sets SQL_LOG_BIN",
@@ -159,7 +159,7 @@ def test_every_line_that_sets_what_is_for_one_copy_is_named(refused):
 )
 def test_what_only_reads_it_is_not(text):
     """As a dump that keeps its value for later."""
-    refuse_for_one_copy(GivenFile("a.sql", text))
+    refuse(GivenFile("a.sql", text), ON_ONE_COPY)
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,13 @@ def test_what_only_reads_it_is_not(text):
         "SET NAMES utf8, sql_log_bin := 0;",
         "/*!50606 SET @@SESSION.SQL_LOG_BIN=0 */;",
         "SET\n  @@GLOBAL.GTID_PURGED='a:1';",
+        "SELECT ';'; SET sql_log_bin = 0",
         "set @a = 1, sql_log_bin = off;",
     ],
 )
 def test_what_sets_it_in_any_way_is_refused(text, refused):
     """The sabotage: the other copies would lack the rows."""
-    assert "the other copies would lack the rows" in refused(refuse_for_one_copy, GivenFile("a.sql", text)).found
+    assert "the other copies would lack the rows" in refused(refuse, GivenFile("a.sql", text), ON_ONE_COPY).found
 
 
 @pytest.mark.parametrize(
@@ -189,13 +190,18 @@ def test_what_sets_it_in_any_way_is_refused(text, refused):
         "RESET MASTER;",
         "RESET BINARY LOGS AND GTIDS;",
         "SET GLOBAL gtid_slave_pos='0-1-100';",
+        "STOP /* for a while */ SLAVE;",
+        "SELECT 1; STOP SLAVE;",
+        "STOP SLAVE",
+        "DELIMITER //\n\nSTOP SLAVE//",
     ],
 )
 def test_what_changes_replication_is_refused(text, refused):
     """The sabotage: as mysqldump writes it with --master-data; the lab's source would have a source."""
-    error = refused(refuse_replication, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"))
+    error = refused(refuse, GivenFile("a.sql", f"SET NAMES utf8;\n{text}\n"), REPLICATES)
 
-    assert "a.sql line 2: `" in error.found and "how the lab's nodes replicate" in error.found
+    line = 4 if text.startswith("DELIMITER") else 2
+    assert f"a.sql line {line}: `" in error.found and "how the lab's nodes replicate" in error.found
 
 
 @pytest.mark.parametrize(
@@ -205,11 +211,17 @@ def test_what_changes_replication_is_refused(text, refused):
         "INSERT INTO t VALUES ('CHANGE MASTER TO\\nSTOP SLAVE;');",
         "CREATE TABLE change_master (id int);",
         "INSERT INTO t VALUES ('a\nStart master class at nine');",
+        "INSERT INTO t VALUES ('a'),\n('how to:\nSTOP SLAVE;\nSTART SLAVE;');",
+        'INSERT INTO t VALUES ("it\\"s\nCHANGE MASTER TO MASTER_PORT=1;");',
+        "/* before\nSTOP SLAVE;\n*/ SELECT 1;",
+        "CREATE TABLE t (`a\nSTOP SLAVE;` int);",
+        "DELIMITER ;;\nCREATE PROCEDURE p()\nBEGIN\n  STOP SLAVE;\nEND;;\nDELIMITER ;\n",
+        "\\d //\nCREATE PROCEDURE p() BEGIN\nSTOP SLAVE;\nEND//\n",
     ],
 )
 def test_what_only_names_replication_is_not(text):
     """As the comments of a dump, and a text in a row."""
-    refuse_replication(GivenFile("a.sql", text))
+    refuse(GivenFile("a.sql", text), REPLICATES)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import yaml
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.case import Case
+from replication_lab.model.lab.topology import HOST_PORTS
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
 from replication_lab.replication.role_changes import NodeState
@@ -345,7 +346,7 @@ def test_every_ordered_pair_of_a_group_has_a_link():
         assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", f"{target}:{number}")
     for link in topology.links:
         assert link.proxies == (link.name, f"{link.name}-sql") and link.server == link.target
-        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+        assert f"127.0.0.1:{HOST_PORTS}:{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
 def test_members_dial_each_other_with_a_handshake():

@@ -146,7 +146,7 @@ def test_a_load_that_cannot_be_run_is_refused(workload, said, refused):
 BAD_BEGINNINGS = [
     ("", "a.sql holds no statement"),
     ("mysqldump: [Warning] Using a password\nSELECT 1;", "a.sql line 1: `mysqldump: [Warning] Using a password`"),
-    ("CREATE TABLE t (id INT);\nUSE shop;", "a.sql line 2: `USE shop;`; it uses another database than lab"),
+    ("CREATE TABLE t (id INT);\nUSE shop;", "a.sql line 2: `USE shop`; it uses another database than lab"),
     (
         "CREATE DATABASE shop;\nUSE shop;",
         "a.sql: it uses another database than lab:\n  a.sql line 1: `CREATE DATABASE shop",

@@ -40,10 +40,10 @@ def test_further_replicas_are_like_the_one_that_the_file_names():
         f"source-{node.name}": "lan" for node in found.replicas if node.name != "far"
     }
     assert replica["command"] == ["--server-id=21", "--read-only=1"]
-    assert replica["ports"] == ["127.0.0.1:${LAB_PORT_REPLICA20:-}:3306"]
+    assert replica["ports"] == ["127.0.0.1:${LAB_PORT_REPLICA20:-23000-29999}:3306"]
     assert replica["volumes"] == ["replica20-data:/var/lib/mysql"] and "replica20-data" in file["volumes"]
     assert (found.link("source-replica20").port, found.link("source-replica20").upstream) == (21021, "source:3306")
-    assert "127.0.0.1::21021" in file["services"]["toxiproxy"]["ports"]
+    assert "127.0.0.1:23000-29999:21021" in file["services"]["toxiproxy"]["ports"]
 
 
 def test_fewer_replicas_are_the_first_of_the_file():

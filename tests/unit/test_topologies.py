@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from replication_lab.model.lab.topology import _can_be_halved, parse_topology
+from replication_lab.model.lab.topology import HOST_PORTS, _can_be_halved, parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import labels, project
 
@@ -114,7 +114,7 @@ def test_every_ordered_pair_of_a_cluster_has_a_link(name):
         ports = 2 if {link.source, link.target} & set(topology.arbitrators) else 4
         assert len(link.proxies) == ports and link.server == link.target
         assert link.echoes == (link.target in topology.arbitrators)
-        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+        assert f"127.0.0.1:{HOST_PORTS}:{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
 @pytest.mark.parametrize("name", [*CLUSTERS, *GROUPS])
@@ -150,7 +150,7 @@ def test_all_that_two_disks_say_to_each_other_crosses_one_link_that_echoes(name)
         ("0.0.0.0:41207", "node2:7"),
     ]
     assert (link.upstream, link.echoes) == ("node2:7", True)
-    assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+    assert f"127.0.0.1:{HOST_PORTS}:{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_clusters_membership_and_votes_cross_links_of_their_own(link, listen, 
 
     assert {"name": link, "listen": f"0.0.0.0:{listen}", "upstream": upstream} == entries[link]
     assert (int(echo), True, (link, f"{link}-echo")) == (found.port, found.echoes, found.proxies)
-    assert f"127.0.0.1::{echo}" in file["services"]["toxiproxy"]["ports"]
+    assert f"127.0.0.1:{HOST_PORTS}:{echo}" in file["services"]["toxiproxy"]["ports"]
     assert link not in [each.name for node in topology.nodes for each in topology.links_from(node.name)]
 
 
@@ -273,7 +273,7 @@ def test_every_replica_replicates_across_a_link(name):
     for replica, link in into.items():
         command = " ".join(file["services"][replica]["command"])
         assert link.port == 21_000 + int(re.search(r"--server-id=(\d+)", command)[1])
-        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+        assert f"127.0.0.1:{HOST_PORTS}:{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
 # --- least power ------------------------------------------------------------------------------------------------------
@@ -314,7 +314,8 @@ def test_host_ports_are_loopback_only():
         for topology, service in services()
         for port in resolved(read(COMPOSE / f"{topology}.yaml"), service).get("ports", [])
     ]
-    wrong = [each for each in ports if not re.fullmatch(r"127\.0\.0\.1:(\$\{LAB_PORT_\w+:-\})?:\d+", each[-1])]
+    free = re.compile(rf"127\.0\.0\.1:(\$\{{LAB_PORT_\w+:-)?{HOST_PORTS}\}}?:\d+")
+    wrong = [each for each in ports if not free.fullmatch(each[-1])]
 
     assert ports
     assert not wrong, "\n".join(map(str, wrong))

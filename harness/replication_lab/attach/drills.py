@@ -101,8 +101,8 @@ def chosen(lab: AttachedLab, fault: str | None, seconds: float | None) -> list[D
         raise LabError(
             f"{fault} on {lab.name}: {REFUSED[fault]}", f"one of {', '.join(every)}", "./lab list topologies"
         )
-    kinds = catalogue.drills(FOLDER)
-    found = [each for name, each in every.items() if fault in (None, name, _kind(name, kinds))]
+    group = f"{fault}-" if fault in catalogue.drills(FOLDER) else "/"
+    found = [each for name, each in every.items() if fault in (None, name) or name.startswith(group)]
     if not found:
         raise unknown_name(f"drill of {lab.name}", str(fault), every, f"./lab drill --lab {lab.name}")
     return [each.with_duration(seconds) for each in found]
@@ -114,10 +114,6 @@ def probed(drills: Sequence[Drill]) -> list[Drill]:
         msgspec.structs.replace(each, before=max(each.before, PROBED_SECONDS), after=max(each.after, PROBED_SECONDS))
         for each in drills
     ]
-
-
-def _kind(name: str, kinds: Sequence[str]) -> str:
-    return next((kind for kind in kinds if name.startswith(f"{kind}-")), "")
 
 
 def probe_of(lab: AttachedLab, text: str, service: str = "") -> Probe:

@@ -7,6 +7,7 @@ import msgspec
 
 from replication_lab.model.lab.attachment import API, DOOR, LABEL, NETWORK, OWNER, Attachment
 from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.topology import HOST_PORTS
 from replication_lab.world import compose_template
 from replication_lab.world.docker import attachments, compose_call, machine
 from replication_lab.world.files import write_whole
@@ -42,6 +43,7 @@ def override(attached: Attachment, owner: str, linked: dict[str, list[str]]) -> 
         consumers=consumers,
         own_network=NETWORK,
         api=API,
+        host_ports=HOST_PORTS,
         labels={OWNER: owner, LABEL: attached.compose.project},
         network_labels={OWNER: owner},
     )

@@ -62,7 +62,9 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     up.tidy(lambda _: None)
     name = compose_call.document(asked.options)["name"]
     containers = compose_call.containers(name)
-    _refuse_labs(name)
+    lab = project.all_labs().get(name)
+    if lab is not None and not isinstance(lab, AttachedLab):
+        raise LabError(f"{name} is already a lab", "a project that the lab did not start", f"./lab status --lab {name}")
     checks.check_not_attached(name, containers)
     call = _call(asked, name, containers)
     found = compose_project.read(call, containers)
@@ -71,12 +73,6 @@ def plan(asked: AskedAttachment) -> AttachPlan:
         checks.check_link(found, link)
     checks.check_endpoint(found, asked.endpoint)
     return _plan(asked, call, found, containers)
-
-
-def _refuse_labs(name: str) -> None:
-    lab = project.all_labs().get(name)
-    if lab is not None and not isinstance(lab, AttachedLab):
-        raise LabError(f"{name} is already a lab", "a project that the lab did not start", f"./lab status --lab {name}")
 
 
 def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[Container]]) -> ComposeCall:

@@ -57,7 +57,8 @@ def recognised(servers: Mapping[str, Server], source_at: SourceAt, wanted: str) 
         _require_one_channel(name, channels[name])
     follows = {name: node for name, each in sources.items() for node in each.values() if name in found}
     _refuse_ring(follows)
-    roles = {name: _role(name, follows) for name in servers if name in found}
+    below = {name: "relay" if name in follows.values() else "replica" for name in follows}
+    roles = {name: below.get(name, "source") for name in servers if name in found}
     if not follows:
         return Recognised("none", {wanted: "source"})
     # A source comes before its replicas.
@@ -163,12 +164,6 @@ def _connected(wanted: str, sources: Mapping[str, Mapping[str, str]]) -> set[str
     while more := {each for pair in pairs if pair & found for each in pair - found}:
         found |= more
     return found
-
-
-def _role(name: str, follows: Mapping[str, str]) -> str:
-    if name in follows:
-        return "relay" if name in follows.values() else "replica"
-    return "source"
 
 
 def _depth(name: str, follows: Mapping[str, str]) -> int:

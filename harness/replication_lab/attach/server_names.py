@@ -34,7 +34,8 @@ def _at(project: ComposeProject, replica: str, host: str, port: int) -> str | No
     elif address in HERE:
         found = [each for each in others if project.network_owner(each) == own]
     else:
-        found = [each for each in others if address.casefold() in _names(project, each, own)]
+        wanted = address.casefold()
+        found = [each for each in others if wanted in map(str.casefold, _every_name(project, each, own))]
     # Servers that share a network have different ports.
     at_port = [each for each in found if len(found) == 1 or _port(project, each) == port]
     return next(iter(at_port or found), None)
@@ -45,11 +46,6 @@ def _port(project: ComposeProject, service: str) -> int:
         return project.port(service)
     except LabError:
         return 0
-
-
-def _names(project: ComposeProject, service: str, consumer: str) -> set[str]:
-    """Return all names and addresses at which a consumer reaches a server, in lower case."""
-    return {each.casefold() for each in _every_name(project, service, consumer)}
 
 
 def _every_name(project: ComposeProject, service: str, consumer: str) -> Iterator[str]:

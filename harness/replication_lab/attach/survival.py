@@ -119,7 +119,9 @@ def check(project: ComposeProject, service: str, server: Server, containers: Seq
         )
     for container in containers:
         kept = _mounts(container, project.service(service))
-        reasons = lost({name: _real(container, path) for name, path in found.items()}, kept)
+        # Without symbolic links, if the container has a tool for that.
+        real = {name: said_in(container, "readlink", "-f", path).strip() or path for name, path in found.items()}
+        reasons = lost(real, kept)
         if reasons:
             listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
             raise LabError(
@@ -145,8 +147,3 @@ def _asked(server: Server, what: str, statements: Iterable[str]) -> dict[str, st
         with suppress(LabError):
             return {f"{what} in {row['path']}": str(row["path"]) for row in server.rows(statement)}
     return {}
-
-
-def _real(container: Container, path: str) -> str:
-    """Return a path without symbolic links; as it is if the container has no tool for that."""
-    return said_in(container, "readlink", "-f", path).strip() or path

@@ -269,7 +269,7 @@ def _with_the_way_on(error: click.UsageError) -> LabError:
     if isinstance(error, click.NoSuchOption) and error.option_name.lstrip("-").isdigit():
         found = "a value that begins with a dash is read as an option; no value here is negative"
     if error.ctx is None:
-        return LabError(found, "", "./lab --help")
+        return LabError(found, "a command", "./lab --help")
     usage = " ".join(error.ctx.get_usage().removeprefix("Usage: ").split())
     return LabError(found, usage, f"./{error.ctx.command_path} --help")
 

@@ -9,11 +9,12 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.lab.mysql_errors import is_definite
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.sql_text import (
+    ON_ONE_COPY,
+    REPLICATES,
     SqlLine,
     Statement,
     lines_of,
-    refuse_for_one_copy,
-    refuse_replication,
+    refuse,
     typed_statements,
 )
 from replication_lab.world.docker.attached import refuse_attached
@@ -29,9 +30,7 @@ def lines_for(file: GivenFile, topology: Topology) -> list[SqlLine]:
     """Return the lines of a file. Raise LabError if there is none, or one changes replication or a single copy only."""
     if not file.name.endswith(".sql"):
         raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab sql --help")
-    refuse_replication(file)
-    if len(topology.nodes) > 1:
-        refuse_for_one_copy(file)
+    refuse(file, REPLICATES, *([ON_ONE_COPY] if len(topology.nodes) > 1 else []))
     return lines_of(file)
 
 

@@ -16,7 +16,7 @@ from testcontainers.compose import ComposeContainer, DockerCompose
 from testcontainers.core.container import DockerContainer
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.topology import ECHO, NO_REPLICATION, SQL, Link, Topology, TopologyNode
+from replication_lab.model.lab.topology import ECHO, HOST_PORTS, NO_REPLICATION, SQL, Link, Topology, TopologyNode
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue, clock, owners
 from replication_lab.world.docker import engine, images, labels
@@ -149,7 +149,7 @@ def start(target: Target) -> ContainerLab:
     try:
         images.ensure([PROXY])
         first, *others = target.networks
-        ports = {f"{each}/tcp": ("127.0.0.1", None) for each in (API, MEASURED, port)}
+        ports = {f"{each}/tcp": ("127.0.0.1", HOST_PORTS) for each in (API, MEASURED, port)}
         _run(found, PROXY, PROXY, ports, network=first)
         for network in others:
             engine.client().networks.get(network).connect(found.service(PROXY).container)

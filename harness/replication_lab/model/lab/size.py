@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.topology import Link, Topology, mapping_of, parse_topology
+from replication_lab.model.lab.topology import HOST_PORTS, Link, Topology, mapping_of, parse_topology
 
 # A Linux bridge has 1024 ports, and each container of a lab takes one.
 MOST = 1000
@@ -127,7 +127,7 @@ class _Made:
         others = {each: service for each, service in made["services"].items() if each not in replaced}
         others["toxiproxy"]["ports"] = [
             others["toxiproxy"]["ports"][0],
-            *(f"127.0.0.1::{link.port}" for link in self._links),
+            *(f"127.0.0.1:{HOST_PORTS}:{link.port}" for link in self._links),
         ]
         made["services"] = {**self._services, **others}
         of_models = {f"{model}-data" for model in self._models}

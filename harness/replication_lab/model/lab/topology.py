@@ -30,6 +30,9 @@ ARBITRATES = "LAB_ARBITRATES"
 FIRST_FURTHER_PORT = 22_000
 # The number of machines of a DRBD resource.
 PAIR = 2
+# Where a lab's ports are published on 127.0.0.1. Docker chooses ports for other programs from 32768 on, and gives up
+# after ten in a row that are taken at any address.
+HOST_PORTS = "23000-29999"
 # The roles of nodes of which none is above another, as a source is above its replicas.
 EQUAL_ROLES = frozenset({"member", "peer"})
 # PyYAML's safe loader in C if it is available, for speed: every command reads topologies first.

@@ -3,16 +3,19 @@
 import functools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile, beside
 
 # A command of the command-line client, which the server would not understand. It ends with its line.
-DELIMITER = re.compile(r"[ \t]*delimiter[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+DELIMITER = re.compile(r"[ \t]*(?:delimiter|\\d)[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 # The ends of a statement that the servers' clients know whatever the delimiter is; the first prints columns as lines.
 UPRIGHT, CLIENTS_ENDS = "\\G", re.compile(r"\\[Gg]")
+# Another one. A name without a dot and a slash may be a word of a text.
+SOURCE = re.compile(r"[ \t]*(?:source|\\\.)[ \t]+(?P<path>[^\s;]*[./][^\s;]*\w)[ \t;]*$", re.IGNORECASE | re.MULTILINE)
 DASHES = re.compile(r"[ \t]*--+[ \t]*$", re.MULTILINE)
 # Comments that a server reads: version comments and optimizer hints. A dump's sandbox mode is for the client.
 READ_BY_SERVERS = re.compile(r"/\*(?:M?!(?!999999)|\+)")
@@ -86,6 +89,7 @@ class _Reader:
         self._file, self._text = file, file.text.replace("\r\n", "\n").removeprefix("\ufeff")
         self._position, self._line, self._end = 0, 1, ";"
         self._words: list[str] = []
+        self.read_files: dict[int, str] = {}  # what `source FILE` names, by line; for a server it is no statement
         self._began = 0  # the line of the statement that is being read; 0 between two of them
 
     def read(self) -> Iterator[Statement | None]:
@@ -97,6 +101,14 @@ class _Reader:
                 yield None
             elif self._is_at_line_start() and not self._began and (named := self._match(DELIMITER)):
                 self._end = named[1]
+                self._take(named[0])
+            elif (
+                self._last_may_be_open
+                and self._is_at_line_start()
+                and not self._began
+                and (named := self._match(SOURCE))
+            ):
+                self.read_files[self._line] = named["path"]
                 self._take(named[0])
             elif self._text.startswith(self._end, self._position):
                 self._take(self._end)
@@ -149,26 +161,48 @@ class _Reader:
             )
 
 
-# A name without a dot and a slash may be a word of a text.
-SOURCE = re.compile(r"[ \t]*(?:source|\\\.)[ \t]+(?P<path>[^\s;]*[./][^\s;]*\w)[ \t;]*", re.IGNORECASE)
 DEEPEST = 10
 # For the client of MariaDB, which forbids itself commands then. The clients of MySQL end with an error there.
 SANDBOX = re.compile(r"/\*M?!999999\\- enable the sandbox mode \*/ ?")
-# With one of these a dump would change only one copy.
-ON_ONE_COPY = re.compile(
-    r"^[ \t]*(?:/\*!\d*\s*)?SET\b[^;'\"]*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=", re.IGNORECASE | re.MULTILINE
+VERSION, LOOSE = r"(?:/\*M?!\d*\s*)?", re.IGNORECASE | re.DOTALL
+
+
+class Unfit(NamedTuple):
+    """How statements begin that a file must not have, why, and what to do.
+
+    A file without `hint` has none, and is not read by statements, which takes a second for 2 MB.
+    """
+
+    begins: str
+    hint: str
+    why: str
+    expected: str
+    next_step: str
+
+
+ON_ONE_COPY = Unfit(
+    r"SET\b.*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=",
+    "sql_log_bin|gtid_purged",
+    "the other copies would lack the rows",
+    "a file that leaves sql_log_bin and gtid_purged as they are",
+    "mysqldump --set-gtid-purged=OFF …",
 )
-# What would change how the lab's nodes replicate, such as mysqldump writes it with --master-data or --dump-slave.
-REPLICATES = re.compile(
-    r"^[ \t]*(?:/\*!\d*\s*)?(?:CHANGE\s+(?:MASTER|REPLICATION\s+SOURCE)\b.*\bTO\b"
-    r"|(?:RESET\s+(?:MASTER|BINARY\s+LOGS)|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION))\b[^)\n]*;"
-    r"|SET\s+GLOBAL\s+gtid_slave_pos\s*=).*",
-    re.IGNORECASE | re.MULTILINE,
+# As mysqldump writes them with --master-data or --dump-slave.
+REPLICATES = Unfit(
+    r"(?:CHANGE\s+(?:MASTER|REPLICATION)|RESET\s+(?:MASTER|BINARY\s+LOGS)"
+    r"|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION)"
+    r"|SET\s+(?:GLOBAL\s+|@@GLOBAL\s*\.\s*)gtid_slave_pos)\b",
+    r"gtid_slave_pos|\b(?:CHANGE|RESET|START|STOP)(?:\s|ALL\b|/\*.*?\*/)+(?:MASTER|BIN|REPL|SLAVE|GROUP_)",
+    "it would change how the lab's nodes replicate",
+    "a file without such statements; they may be in comments, or typed (lab sql -e)",
+    "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
 )
-# Tables that the load cannot reach.
-ELSEWHERE = re.compile(
-    r"^[ \t]*(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*;)`?[\w$-]+`?\s*;).*",
-    re.IGNORECASE | re.MULTILINE,
+ELSEWHERE = Unfit(
+    r"(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*(?:\n|$))[`\w])",
+    r"\b(?:DATABASE|SCHEMA|USE)\b",
+    "it uses another database than lab",
+    "tables in the database lab, which is the default database",
+    "mysqldump DATABASE, without --databases",
 )
 # Comments, blanks and single ends of statements, up to the first statement.
 BEFORE = re.compile(r"(?:\s|;|--(?=\s|$)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*\s*)*", re.DOTALL)
@@ -199,66 +233,45 @@ def lines_of(file: GivenFile) -> list[SqlLine]:
     return list(_lines(file, file.name, file.text, 0))
 
 
-def refuse_for_one_copy(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would leave rows on one copy only."""
-    _refuse(
-        file,
-        (f"{place}: it sets {found['name']}" for place, found in _found(file, ON_ONE_COPY)),
-        "the other copies would lack the rows",
-        "a file that leaves sql_log_bin and gtid_purged as they are",
-        "mysqldump --set-gtid-purged=OFF …",
-    )
+def refuse(file: GivenFile, *kinds: Unfit) -> None:
+    """Raise LabError with all statements of a file that it must not have."""
+    for kind in kinds:
+        found = [
+            f"{place}: {f'it sets {name}' if (name := match.groupdict().get('name')) else f'`{sql}`'}"
+            for place, sql, match in _found(file, kind)
+        ]
+        if len(found) == 1:
+            raise LabError(f"{found[0]}; {kind.why}", kind.expected, kind.next_step)
+        if found:
+            raise LabError("\n  ".join([f"{file.name}: {kind.why}:", *found]), kind.expected, kind.next_step)
 
 
-def refuse_replication(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would change how the lab's nodes replicate."""
-    _refuse(
-        file,
-        (f"{place}: `{found[0].strip()[:60]}`" for place, found in _found(file, REPLICATES)),
-        "it would change how the lab's nodes replicate",
-        "a file without such commands; they may be in comments, or typed (lab sql -e)",
-        "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
-    )
+def _found(file: GivenFile, kind: Unfit) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """Yield the place and the beginning of each statement that matches, as the client would read the file.
 
-
-def refuse_other_databases(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would make or use other databases than that of the load."""
-    _refuse(
-        file,
-        (f"{place}: `{found[0].strip()[:60]}`" for place, found in _found(file, ELSEWHERE)),
-        "it uses another database than lab",
-        "tables in the database lab, which is the default database",
-        "mysqldump DATABASE, without --databases",
-    )
-
-
-def _refuse(file: GivenFile, said: Iterable[str], why: str, expected: str, next_step: str) -> None:
-    lines = list(said)
-    if len(lines) == 1:
-        raise LabError(f"{lines[0]}; {why}", expected, next_step)
-    if lines:
-        raise LabError("\n  ".join([f"{file.name}: {why}:", *lines]), expected, next_step)
-
-
-def _found(file: GivenFile, pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield what a pattern finds in a file and in those that it reads, each with its place."""
-    for part in (file, *file.beside):
-        yield from ((_place(part, found.start()), found) for found in pattern.finditer(part.text))
-
-
-def _place(file: GivenFile, position: int) -> str:
-    return f"{file.name} line {file.text.count(chr(10), 0, position) + 1}"
+    Texts in strings, comments and the programs of routines and triggers are no statements.
+    """
+    if not any(re.search(kind.hint, part.text, LOOSE) for part in (file, *file.beside)):
+        return
+    lines = list(_lines(file, file.name, file.text, 0))
+    sent = GivenFile(file.name, "\n".join(line.text for line in lines))
+    for statement in _Reader(sent, last_may_be_open=True).read():
+        if statement and (found := re.match(VERSION + kind.begins, STRING.sub("''", statement.sql), LOOSE)):
+            yield lines[statement.line - 1].place, statement.sql[:60], found
 
 
 def _lines(file: GivenFile, name: str, text: str, depth: int) -> Iterator[SqlLine]:
+    text = text.replace("\r\n", "\n").removesuffix("\n")
+    reader = _Reader(GivenFile(name, text), last_may_be_open=True)
+    if SOURCE.search(text):
+        list(reader.read())
     # Not splitlines: a string may hold other characters that separate lines.
-    for number, line in enumerate(text.replace("\r\n", "\n").removesuffix("\n").split("\n"), 1):
-        place = f"{name} line {number}"
-        named = SOURCE.fullmatch(line)
+    for number, line in enumerate(text.split("\n"), 1):
+        place, named = f"{name} line {number}", reader.read_files.get(number)
         if not named:
             yield SqlLine(place, SANDBOX.sub("", line))
             continue
-        path = beside(name, named["path"])
+        path = beside(name, named)
         part = next((each for each in file.beside if each.name == path and depth < DEEPEST), None)
         if part is None:
             raise LabError(
@@ -276,8 +289,9 @@ def _refuse_no_statement(file: GivenFile) -> None:
     if not rest.strip(" \t\r\n;*/"):
         raise LabError(f"{file.name} holds no statement", "statements that end with ;")
     if not FIRST_WORD.match(rest):
+        line = file.text.count("\n", 0, len(file.text) - len(rest)) + 1
         raise LabError(
-            f"{_place(file, len(file.text) - len(rest))}: `{rest.splitlines()[0][:60]}` begins with no word of SQL",
+            f"{file.name} line {line}: `{rest.splitlines()[0][:60]}` begins with no word of SQL",
             "SQL; a message of the tool that wrote the file is none",
             f"remove the line; 2>errors.txt keeps messages out of {file.name}",
         )

@@ -34,10 +34,11 @@ from replication_lab.model.question.setting import (
 )
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import (
+    ELSEWHERE,
+    ON_ONE_COPY,
+    REPLICATES,
     lines_of,
-    refuse_for_one_copy,
-    refuse_other_databases,
-    refuse_replication,
+    refuse,
 )
 
 if TYPE_CHECKING:  # a question is validated when it is made
@@ -367,9 +368,7 @@ def _refuse_bad_command(question: "Question") -> None:
 def _refuse_bad_tables(file: GivenFile) -> None:
     _refuse_too_large(file)
     lines_of(file)
-    refuse_for_one_copy(file)
-    refuse_replication(file)
-    refuse_other_databases(file)
+    refuse(file, ON_ONE_COPY, REPLICATES, ELSEWHERE)
 
 
 def _refuse_too_large(file: GivenFile) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from replication_lab.model.lab import site
 from replication_lab.model.lab.site import GALERA, PROXY, SERVER_PORT, Site
-from replication_lab.model.lab.topology import Topology, mapping_of
+from replication_lab.model.lab.topology import HOST_PORTS, Topology, mapping_of
 from replication_lab.world import catalogue
 
 # The services of a profile, which are started only if they are asked for.
@@ -93,7 +93,7 @@ def _proxy(name: str, nodes: Mapping[str, Site], here: Site) -> dict[str, Any]:
         return found
     made: dict[str, Any] = dict(_parts()[PROXY])
     made["configs"] = [{**made["configs"][0], "source": f"links-{name}"}]
-    made["ports"] = [f"127.0.0.1::{API_PORT}"]
+    made["ports"] = [f"127.0.0.1:{HOST_PORTS}:{API_PORT}"]
     if not here.is_on_overlay:
         made["networks"] = {"default": {"aliases": [PROXY]}}
     return made | found
