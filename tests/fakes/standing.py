@@ -115,6 +115,9 @@ class Node:
     def resume(self):
         self.told.append("resume")
 
+    def start(self):
+        self.told.append("start")
+
     def reset_gtids_to(self, position):
         self.told.append(("begin at", position))
 
@@ -128,7 +131,7 @@ class Node:
 @pytest.fixture(autouse=True)
 def nodes_answer(monkeypatch):
     """Have replication, semi-sync and binary logs ask such nodes."""
-    same = ("received", "backlog", "progress", "end_replication", "forget", "follow", "resume", "wait_for")
+    same = ("received", "backlog", "progress", "end_replication", "forget", "follow", "resume", "start", "wait_for")
     others = {"status": "replication", "settled": "backlog"}
     let_the_server_answer(monkeypatch, Replica, **others, **dict(zip(same, same, strict=True)))
     let_the_server_answer(

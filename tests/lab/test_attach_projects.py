@@ -61,6 +61,28 @@ def test_drills_of_a_project_with_a_proxy_have_their_clients_there(command, atta
     attaching.restored(command, "proxied", name, before)
 
 
+def test_a_project_with_a_proxy_and_a_failover_manager_of_its_own_passes_its_drills(command, attach, started):
+    """Its manager promotes the other server, lets the first one follow and gives its role back: nothing is lost."""
+    images_of_lab.ensure(["haproxy"])
+    name = started("managed")
+    before, asked = attaching.settings(name), ("--link", "proxy:db1", "--link", "db2:db1", "--endpoint", "proxy:3306")
+    refused = attach("managed", name, *asked, "--manager", "db2")
+    assert refused.returncode == 2 and "--manager db2: db2 is a database server" in refused.stderr
+    answer = attach("managed", name, *asked, "--manager", "failover")
+    assert answer.returncode in (0, 3), answer.stderr
+
+    assert "manager failover: failover runs" in command("status", "--lab", name).stdout
+    for drill in ("kill-db1 --duration 30s", "kill-db2", "pause", "slow-link", "cut-replication"):
+        code, said = attaching.drilled(command, name, "--drill", *drill.split())
+        assert code == 0, said
+    told = subprocess.run(["docker", "logs", f"{name}-failover-1"], capture_output=True, text=True, check=True).stdout
+    assert told.count("db1 is lost: db2 takes over") == 1 == told.count("it gets its role back"), told
+    for fault in ("manager-kill", "manager-cut", "manager-killed"):
+        code, said = attaching.drilled(command, name, "--drill", fault)
+        assert code == 0, said
+    attaching.restored(command, "managed", name, before)
+
+
 def test_a_volume_without_a_name_is_told_and_can_be_removed(command, attach, started):
     """The replica's data are on one. Compose keeps it after the recreation, and the printed command removes it."""
     name = started("replicas")

@@ -48,3 +48,13 @@ def test_an_old_source_that_a_manager_has_taken_back_ahead_of_the_promoted_one_i
 
     assert done.repointed == [] and done.replaced == ["source"] and old.port is None
     assert left == ["source cannot replicate from near: 1236 it is not in the master's binlog"]
+
+
+def test_a_replica_whose_threads_a_manager_has_stopped_is_started_by_a_person(lab):
+    """As one to which its cluster was about to give the role when the old source came back."""
+    promoted(lab)
+    far = lab.nodes["far"]
+    far.port, far.applying = failover.link_port(lab, "near", "far"), False
+    _, left = adopt(lab, "near", "source")
+
+    assert left[1] == "far has stopped replicating from near, without an error" and far.told[-1] == "start"

@@ -69,6 +69,17 @@ def test_members_that_elect_their_primary_are_all_tried(lab, kind, clients, kill
     assert len([name for name in found if name.startswith("cut-reads-")]) == reads
 
 
+def test_a_manager_that_was_named_has_its_drills(lab):
+    """It is cut off from the server that takes writes, and killed with it or without."""
+    found = attached_drills.known(lab(msgspec.structs.replace(REPLICATED, manager="operator", endpoint="proxy:6033")))
+    own = {name: each for name, each in found.items() if name.endswith("-operator")}
+
+    assert own.keys() == {"manager-kill-operator", "manager-cut-operator", "manager-killed-operator"}
+    assert all(spec.targets == ["db"] for each in own.values() for spec in each.fault_specs)
+    assert {each.endpoint for each in own.values()} == {"proxy:6033"}
+    assert not any("manager" in name for name in attached_drills.known(lab(REPLICATED)))
+
+
 def test_a_fault_stands_for_its_drills_on_every_target(lab):
     """Its whole name for one."""
     mine = lab(REPLICATED)

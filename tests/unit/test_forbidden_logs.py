@@ -1,5 +1,6 @@
 """Are lines found that no server's log may hold?"""
 
+import msgspec
 import pytest
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import judge
@@ -79,6 +80,20 @@ def test_a_forbidden_line_refutes_every_drill():
 
     assert (result.judgements[-1].verdict, result.exit_code) == (Verdict.REFUTED, 1)
     assert "FORBIDDEN     node1: crash: mysqld got signal 11" in text(summed_up(result))
+
+
+def test_a_replaced_node_that_is_ahead_may_be_refused_by_the_new_source():
+    """Error 1236 keeps two histories apart; one that had nothing of its own has another trouble, as any other node."""
+    line = "fatal-from-source: [ERROR] Slave I/O: Got fatal error 1236 from master when reading data from binary log"
+    (acted,) = evidence().acted
+
+    def found(errant, *lines):
+        ahead = evidence(acted=[msgspec.structs.replace(acted, errant=errant)], forbidden=[*lines])
+        return judge(ahead, HISTORY).figures["forbidden"]
+
+    assert found({"node1": [(3, 4)]}, f"node1: {line}") == 0
+    assert found({"node1": []}, f"node1: {line}") == found({"node1": [(3, 4)]}, f"node2: {line}") == 1
+    assert found({"node1": [(3, 4)]}, "node1: crash: mysqld got signal 11") == 1
 
 
 def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):

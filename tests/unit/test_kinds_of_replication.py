@@ -8,9 +8,9 @@ from replication_lab import replication as redundancy
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.succession import TakenOut
 from replication_lab.replication import drbd as machines
+from replication_lab.replication import failover, pacemaker, source_replica
 from replication_lab.replication import galera as cluster
 from replication_lab.replication import kind as nodes
-from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
 from replication_lab.world.machines import drbd
@@ -124,10 +124,14 @@ def test_a_waiting_source_is_whole_once_a_commit_of_ours_was_acknowledged(monkey
         asked.append(server.name)
         raise LabError("no commit was acknowledged", "one")
 
+    refuses = [True, False]
     monkeypatch.setattr(source_replica, "wait_until_acknowledged", wait)
+    monkeypatch.setattr(failover, "takes_writes", lambda *_: not refuses.pop(0))
     kind = pair("semisync", WAITING)
 
     assert kind.look("source").says == "semi-sync ON"
+    # A source that a manager has replaced would get a commit that no other server has.
+    assert not kind.stands("source") and asked == []
     assert not kind.stands("source") and asked == ["source"]
     assert pair("async").stands("source")
 

@@ -182,7 +182,9 @@ def commands_told(engine):
     def of(*commands, own=(), check=("CMD-SHELL", CHECK)):
         attributes = {"HostConfig": {}, "Config": {"Healthcheck": {"Test": [*check]}}}
         node = SimpleNamespace(id=NODE, attrs=attributes)
-        witness, zero = ContainerWitness(SimpleNamespace(name="lab-x", containers={"node1": node})), clock.timer()
+        manager = SimpleNamespace(kind=SimpleNamespace(view=["cluster", "view"]))
+        lab = SimpleNamespace(name="lab-x", containers={"node1": node}, manager=manager)
+        witness, zero = ContainerWitness(lab), clock.timer()
         for number in own:
             with requests_made.noted_command(number, "some command"):
                 pass
@@ -223,10 +225,11 @@ def test_a_health_check_of_one_word_is_expected(commands_told):
         f"bash -c {netem.STEPS}\nshow",
         f"guest bash -c {netem.STEPS}\nshow",
         f"bash -c {packet_loss.READ}",
+        "cluster view",
     ],
 )
 def test_commands_of_the_lab_from_another_process_are_expected(commands_told, command):
-    """`lab sql` opens a client; `lab toxic` and `lab watch` read what is done to packets."""
+    """`lab sql` opens a client, `lab toxic` reads what is done to packets, `lab status` asks a manager for its view."""
     assert commands_told(("a1", command)) == []
 
 
@@ -238,6 +241,7 @@ def test_commands_of_the_lab_from_another_process_are_expected(commands_told, co
         f"bash -c {packet_loss.STEPS}\ndrop_in 1",
         f"x /bin/sh -c {CHECK}",
         "ls /var/lib/mysql",
+        "cluster quiet",
     ],
 )
 def test_other_commands_are_told_also_if_they_resemble_those(commands_told, command):

@@ -189,14 +189,16 @@ def check_endpoint(project: ComposeProject, endpoint: str) -> None:
     service, _, port = endpoint.rpartition(":")
     if not service or not port.isdecimal():
         raise LabError(f"--endpoint {endpoint} is not an address", "SERVICE:PORT", "--endpoint proxysql:6033")
+    expected = "the service of a proxy in front of the servers; without --endpoint clients connect to the servers"
+    check_beside(project, f"--endpoint {endpoint}", service, expected)
+
+
+def check_beside(project: ComposeProject, option: str, service: str, expected: str) -> None:
+    """Refuse a service that does not run on a network, or is a server itself."""
     _check_network(project, service)
     _check_runs(project, service)
     if service in project.databases():
-        raise LabError(
-            f"--endpoint {endpoint}: {service} is a database server",
-            "the service of a proxy in front of the servers; without --endpoint clients connect to the servers",
-            "./lab attach --help",
-        )
+        raise LabError(f"{option}: {service} is a database server", expected, "./lab attach --help")
 
 
 def _up(project: ComposeProject, service: str) -> str:

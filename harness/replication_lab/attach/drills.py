@@ -37,7 +37,7 @@ class _Template(msgspec.Struct):
     """The key of a file that says what it is filled in for.
 
     `node`: each server; `replication`: each link between two of them; `link`: each link of an application to a server
-    that takes writes; `reads`: each to another server.
+    that takes writes; `reads`: each to another server; `manager`: the project's failover manager, if it was named.
     """
 
     applies: str = msgspec.field(name="for")
@@ -70,6 +70,10 @@ def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, st
         common = {"writer": writer, "clients": _clients(nodes), "killed": f"{kind.killed_seconds:g}"}
         for node in lab.attached.nodes:
             yield node, {"node": node, **common}
+        return
+    if applies == "manager":
+        if lab.attached.manager:
+            yield lab.attached.manager, {"manager": lab.attached.manager, "writer": writer}
         return
     for link in lab.attached.links:
         use = "link" if kind.writes_anywhere or link.server == writer else "reads"

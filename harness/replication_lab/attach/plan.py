@@ -26,7 +26,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class AskedAttachment:
-    """What the user gave: the options of Compose, the links, the accounts by node, and the endpoint, SERVICE:PORT."""
+    """What the user gave: the options of Compose, links, accounts by node, the endpoint, SERVICE:PORT, the manager."""
 
     links: Sequence[AskedLink]
     files: Sequence[str] = ()
@@ -35,6 +35,7 @@ class AskedAttachment:
     profiles: Sequence[str] = ()
     accounts: Mapping[str, Account] = field(default_factory=dict)
     endpoint: str = ""
+    manager: str = ""
 
     @property
     def options(self) -> list[str]:
@@ -72,6 +73,8 @@ def plan(asked: AskedAttachment) -> AttachPlan:
     for link in asked.links:
         checks.check_link(found, link)
     checks.check_endpoint(found, asked.endpoint)
+    if asked.manager:
+        checks.check_beside(found, f"--manager {asked.manager}", asked.manager, "the service of a failover manager")
     return _plan(asked, call, found, containers)
 
 
@@ -138,6 +141,7 @@ def _plan(
             for node, server in answering.items()
         },
         endpoint=asked.endpoint,
+        manager=asked.manager,
     )
     kept = attachments.KeptAttachment(
         compose_call.used_variables(call.options),

@@ -27,6 +27,7 @@ from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 @click.option("--rtt", default="none", metavar="CONDITION")
 @click.option("--dsn", "dsns", multiple=True, metavar="SERVER=@FILE")
 @click.option("--endpoint", default="", metavar="SERVICE:PORT")
+@click.option("--manager", default="", metavar="SERVICE")
 @of_yes
 @as_json
 def attach(
@@ -49,7 +50,8 @@ def attach(
     found = plan(asked)
     files = [f"--dsn={node}=@{each.origin if each.origin != AS_TYPED else 'FILE'}" for node, each in accounts.items()]
     others = [*(["--rtt", rtt] if rtt != "none" else []), *files]
-    others += ["--endpoint", found.attached.endpoint] if found.attached.endpoint else []
+    named = {"--endpoint": found.attached.endpoint, "--manager": found.attached.manager}
+    others += [part for option, value in named.items() if value for part in (option, value)]
     _ask(found, yes, found.attached.compose.attached_by(links, *others))
     try:
         lab, proofs = attaching.attach(found, rtt, tell)

@@ -209,7 +209,7 @@ class ManagerKill(Kill):
 
         def tells() -> bool:
             try:
-                return bool(self._manager.view())
+                return bool(self._manager.view() if self._manager.kind.view else self._manager.said())
             except LabError:
                 return False
 

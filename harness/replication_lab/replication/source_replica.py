@@ -191,6 +191,9 @@ class AcknowledgingFollowers(Followers):
 
     def is_whole(self, name: str) -> bool:
         if name not in self.sources:
+            # The probe's account may write to a server that refuses writes, such as one that a manager has replaced.
+            if not failover.takes_writes(self.lab, name):
+                return False
             # The status is stale right after a change: a commit of the probe's own shows the truth.
             wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
         return super().is_whole(name)

@@ -20,7 +20,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.mysql import gtid
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.mysql.server import Server
 
@@ -255,10 +255,15 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
     # First those that follow a node: they can only be taken back while that one is no replica.
     for name in sorted(others, key=lambda each: not following.get(each)):
         if following.get(name) == new:
-            if ended := _ended(lab, name):
-                left.append(f"{name} cannot replicate from {new}: {ended}")
-                Replica(lab.node(name).server()).stop_following(lose=True)
+            replica = Replica(lab.node(name).server())
+            status = _decided(name, replica)
+            if status and status.ended:
+                left.append(f"{name} cannot replicate from {new}: {status.ended}")
+                replica.stop_following(lose=True)
                 done.replaced.append(name)
+            elif status and not status.applying:
+                left.append(f"{name} has stopped replicating from {new}, without an error")
+                replica.start()
             continue
         left.append(f"{name} replicates from {following.get(name) or 'no node'}, not from {new}")
         if following.get(name):
@@ -270,16 +275,14 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
     return done, left
 
 
-def _ended(lab: Lab, name: str) -> str:
-    """Return the error with which a replica's replication has ended, as of one that is ahead of its new source."""
-    replica = Replica(lab.node(name).server())
+def _decided(name: str, replica: Replica) -> ReplicaStatus | None:
+    """Return how a replica replicates, once it does, or does not try: as one that is ahead of its source."""
 
     def is_decided() -> bool:
         status = replica.status()
-        return status is None or status.healthy or bool(status.ended)
+        return status is None or status.healthy or bool(status.ended) or not status.applying
 
     # One that still tries is waited for later, as each replica is.
     with suppress(LabError):
         clock.wait_until(is_decided, f"{name} to replicate", failover.ANSWER_SECONDS, every=0.1)
-    status = replica.status()
-    return status.ended if status else ""
+    return replica.status()

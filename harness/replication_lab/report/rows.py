@@ -126,7 +126,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
             doubts=result.doubts,
             acted=evidence.acted if evidence else [],
             returns=evidence.returns if evidence else {},
-            forbidden=evidence.forbidden if evidence else [],
+            forbidden=evidence.forbidden_lines if evidence else [],
             ledger=result.ledger,
             phases=result.phases,
             endpoint=evidence.endpoint if evidence else None,

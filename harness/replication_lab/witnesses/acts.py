@@ -61,6 +61,8 @@ class ContainerWitness:
         known = {str(each.id): service or str(each.name) for service, each in lab.containers.items()}
         restarting = {str(each.id) for each in lab.containers.values() if _restarts(each.attrs)}
         self._checks = {service: _health_check(each.attrs) for service, each in lab.containers.items()}
+        # `lab status` of another process shows it.
+        self._view = " ".join(lab.manager.kind.view) if lab.manager else ""
         self._events, self._began = EngineEvents(lab.name, known, restarting), clock.timer()
 
     def observation(self, zero: float) -> Observation:
@@ -74,7 +76,7 @@ class ContainerWitness:
         command = event.command
         return bool(command) and (
             # The engine puts a space behind a command of one word.
-            command.rstrip() == self._checks.get(event.service)
+            command.rstrip() in (self._checks.get(event.service), self._view)
             or command.startswith(READS)
             or any(one.fullmatch(command) for one in EXPECTED)
         )

@@ -168,7 +168,7 @@ def _of_nodes(evidence: Evidence) -> Figures:
         **evidence.counted,
         **evidence.compared,
         **evidence.harness,
-        "forbidden": len(evidence.forbidden),
+        "forbidden": len(evidence.forbidden_lines),
     }
     if {"cert_failures", "bf_aborts"} <= set(evidence.counted):
         figures["conflicts"] = evidence.counted["cert_failures"] + evidence.counted["bf_aborts"]

@@ -13,6 +13,9 @@ from replication_lab.model.drill.drill import CHANGES, Drill, Step
 from replication_lab.model.drill.history import Attempt, Copy
 from replication_lab.model.lab.succession import TakenOver
 
+# The pattern of forbidden.yaml for a replica whose source sends it nothing.
+REFUSED_BY_SOURCE = "fatal-from-source"
+
 
 class View(msgspec.Struct, frozen=True):
     """The state that a node reported (Primary, replicating, semi-sync ON, …), or the error if it did not answer.
@@ -230,6 +233,17 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     def injected(self) -> float | None:
         """When the injection of the first fault began; None if there was none, or times begin when it had returned."""
         return self.acted[0].broke if self.acted and self.from_injection else None
+
+    @property
+    def forbidden_lines(self) -> list[str]:
+        """The lines of servers' logs that none may contain.
+
+        Not that a replaced node with rows of its own was refused by the new source: only so the two histories stay
+        apart, and that it was not taken back is counted as left to do.
+        """
+        ahead = {node for acted in self.acted for node, rows in acted.errant.items() if rows}
+        allowed = tuple(f"{node}: {REFUSED_BY_SOURCE}: " for node in ahead)
+        return [line for line in self.forbidden if not (line.startswith(allowed) and "error 1236" in line)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:

@@ -113,7 +113,7 @@ class Attachment(msgspec.Struct, frozen=True):
     `doors` are the networks on which the servers are reached; `is_internal` means that each network of an added
     service is internal, which needs one more. `hosts` maps a server that uses another service's network to that one.
     `servers` are all servers of the project that answered, nodes or not, as they replicated before. `endpoint` is the
-    proxy that clients of drills use, as SERVICE:PORT.
+    proxy that clients of drills use, as SERVICE:PORT, `manager` the service of the project's own failover manager.
     """
 
     compose: ComposeCall
@@ -129,6 +129,7 @@ class Attachment(msgspec.Struct, frozen=True):
     hosts: dict[str, str] = {}
     servers: dict[str, Replicating] = {}
     endpoint: str = ""
+    manager: str = ""
 
     @property
     def topology(self) -> Topology:

@@ -10,6 +10,7 @@ from docker.models.containers import Container
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.attachment import DOOR, AttachedLink, Attachment
 from replication_lab.model.lab.endpoint import ENDPOINT, EndpointKind
+from replication_lab.model.lab.manager import ManagerKind
 from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
@@ -17,6 +18,7 @@ from replication_lab.world.docker.attached_servers import accepted, accounts_for
 from replication_lab.world.docker.containers import LabContainers
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql import own_schema
 from replication_lab.world.mysql.accounts import Account, database_from
@@ -89,8 +91,11 @@ class AttachedLab(Lab):
         return server_at(node.name, node.published(3306), self.account(node.name))
 
     @property
-    def manager(self) -> None:
-        """None: a project's failover manager is its own, whatever its labels say."""
+    def manager(self) -> RunningManager | None:
+        """The failover manager that was named at `lab attach`: the lab can end it or cut it off, and not command it."""
+        if not (name := self.attached.manager):
+            return None
+        return RunningManager(name, ManagerKind(f"{name} of the project", name), (self.service(name),))
 
     @property
     def endpoint(self) -> RunningEndpoint | None:

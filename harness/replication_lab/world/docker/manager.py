@@ -42,7 +42,9 @@ class RunningManager:
         return roles_in(self.said())
 
     def said(self) -> str:
-        """Return what it prints of its view: the roles, or why it sees none."""
+        """Return what it prints of its view: the roles, or why it sees none; of a project's own whether it runs."""
+        if not self.kind.view:
+            return ", ".join(f"{each.name} runs" for each in self.services if each.state()[0] == "running")
         return "\n".join(at_once.of_each(lambda service: service.run(*self.kind.view), self.services)).strip()
 
     def manage(self) -> None:
