@@ -6,10 +6,11 @@ from contextlib import suppress
 
 import pytest
 from replication_lab.faults.toxic_calibration import clear
-from replication_lab.lab import nodes, sql_files, up
+from replication_lab.lab import nodes, sql_files, start_options, up
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.replication import group as kind
 from replication_lab.witnesses.servers import STAYED
 from replication_lab.world import catalogue, clock, signals
@@ -147,6 +148,22 @@ def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
 
     assert 1 == len(counts(group))
     assert dict.fromkeys(NODES, 0) == passed_by(group)
+
+
+@pytest.mark.long
+def test_a_single_leader_takes_effect_because_all_members_start_together(group):
+    """The group says which members lead: a member that is started with another value than the others is refused."""
+    told = "performance_schema.replication_group_communication_information"
+    asked = StartOptions(variables={"group_replication_paxos_single_leader": "ON"})
+    found = []
+    for options in (asked, StartOptions()):
+        start_options.run_with(group, dict.fromkeys(NODES, options))
+        wait_until_whole(group)
+        found.append(
+            len(str(kind.Group(group).writer().value(f"SELECT write_consensus_leaders_actual FROM {told}")).split(","))
+        )
+
+    assert found == [1, 3]
 
 
 @pytest.mark.long

@@ -35,6 +35,10 @@ slow = Case("slow", links="100mbit+20ms")
 experiment(topology="async", cases=[slow], load=Inserts(rows=20), claims=[claim(p50(slow) <= 20, "it is fast")])
 """
 
+STARTED = """\
+cases: {started: {topology: async, start: {innodb_io_capacity: "300"}}}
+claims: {fast: {sentence: it is fast, relation: latency_p50_ms(started) ≤ 20}}
+"""
 BESIDE = """\
 presets:
   short: {max_rounds: 4, sizes: {rows: "{few}"}, cases: [slow]}
@@ -109,6 +113,19 @@ def test_each_case_is_arranged_and_proved_as_it_says(declared, ran):
         "acknowledged every commit" in proof.what for proof in record.of("mariadb", found.cases[2].name)[0].proofs
     )
     assert found.workload(found.cases[2], found.preset("quick")) == Inserts(rows=20, clients=4)
+
+
+def test_a_lab_that_is_started_with_variables_keeps_them(declared, tmp_path, ran):
+    """A case restarts no server that has them already, and proves them over its load."""
+    (tmp_path / "lab" / "experiments" / "waits.yaml").write_text(STARTED)
+    summary, record, _ = ran(
+        declared("load = Inserts(rows=20)\nexperiment(topology='async', load=load, prepare=load.prepare)")
+    )
+    proved = {proof.what for each in record.of("mariadb", "started") for proof in each.proofs if proof.ok}
+
+    assert [claim.verdict for claim in summary.claims] == [Verdict.HOLDS]
+    assert "source has innodb_io_capacity=300 (innodb_io_capacity=300 line 2)" in proved
+    assert [lab.about for lab in record.labs("mariadb")] == ["async, with innodb_io_capacity=300"]
 
 
 def test_a_load_may_keep_its_latencies_out_of_the_record(declared, ran):

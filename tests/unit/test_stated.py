@@ -3,6 +3,7 @@
 import pytest
 from replication_lab import experiments
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
@@ -50,6 +51,13 @@ def test_a_case_has_the_disks_that_it_names():
     assert found.lab == LabSpec("single", storage=(("server", Storage(level="single", disk="sata-7200")),))
     with pytest.raises(LabError, match="case slow has the key storage and no topology"):
         list(stated.cases(parse_data(data.replace("topology: single, ", "")).cases, {}))
+
+
+def test_a_case_has_a_lab_whose_servers_start_with_its_variables():
+    """As a file that is named after them."""
+    (found,) = stated.cases(parse_data("cases: {one: {topology: group, start: {a: 'ON'}}}").cases, {})
+
+    assert found.lab == LabSpec("group", cnf=GivenFile("a=ON", "[mysqld]\na = ON\n"))
 
 
 def test_a_case_is_made_for_each_combination_of_rows():

@@ -29,6 +29,8 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 
     Nothing is changed.
     """
+    if name in replication.of(lab).restarts_whole:
+        return True
     text = _text_of(lab, node)
     if text and name in {option.name for option in options_of(GivenFile("", text))}:
         return True
@@ -60,7 +62,8 @@ def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     try:
         start_with(lab, changed)
     except LabError:
-        for names in _turns(lab, [node for node in changed if before[node] != _text_of(lab, node)]):
+        undone = {node: before[node] for node in changed if before[node] != _text_of(lab, node)}
+        for names in _turns(lab, undone):
             _restart(lab, {name: before[name] for name in names})
         raise
 
@@ -72,7 +75,7 @@ def on_every_node(lab: Lab, file: GivenFile) -> dict[str, StartOptions]:
 
 def start_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Restart nodes with these options; LabError for one that a server does not start with, ignores or changes."""
-    for names in _turns(lab, wanted):
+    for names in _turns(lab, {name: options.text for name, options in wanted.items()}):
         _restart(lab, {name: wanted[name].text for name in names}, {name: wanted[name].options() for name in names})
         refuse_unproved(lab, {name: wanted[name] for name in names})
 
@@ -152,12 +155,13 @@ def _text_of(lab: Lab, node: str) -> str:
     return lab.node(node).text_of(PATHS[-1])
 
 
-def _turns(lab: Lab, nodes: Iterable[str]) -> list[list[str]]:
-    """Return the nodes in the groups in which they are restarted."""
-    names = list(nodes)
-    if replication.of(lab).restarts_in_turn:
-        return [[name] for name in names]
-    return [names] if names else []
+def _turns(lab: Lab, texts: Mapping[str, str]) -> list[list[str]]:
+    """Return the nodes in the groups in which they are restarted; `texts` are their new files."""
+    kind, both = replication.of(lab), [*texts.values(), *(_text_of(lab, node) for node in texts)]
+    named = {option.name for text in filter(None, both) for option in options_of(GivenFile("", text))}
+    if kind.restarts_in_turn and not named & kind.restarts_whole:
+        return [[name] for name in texts]
+    return [list(texts)] if texts else []
 
 
 def _restart(lab: Lab, texts: Mapping[str, str], options: Mapping[str, Sequence[Option]] | None = None) -> None:
@@ -165,6 +169,7 @@ def _restart(lab: Lab, texts: Mapping[str, str], options: Mapping[str, Sequence[
 
     `options` are those in the files, for the message about a server that does not start.
     """
+    at_once.of_each(lambda name: _stop(lab, name), texts)
     at_once.of_each(lambda name: _start_again(lab, name, texts[name]), texts)
     lab.refresh()
     clock.wait_until(
@@ -174,13 +179,17 @@ def _restart(lab: Lab, texts: Mapping[str, str], options: Mapping[str, Sequence[
     replication.of(lab).wait_until_together()
 
 
-def _start_again(lab: Lab, name: str, text: str) -> None:
+def _stop(lab: Lab, name: str) -> None:
     node = lab.node(name)
     if node.state()[0] == "running":
         # A server that is still starting ignores SIGTERM, and Docker would kill it after half a minute.
         with suppress(LabError):
             clock.wait_until(node.answers, f"the server of {name} to answer", ANSWER_SECONDS)
         node.stop()
+
+
+def _start_again(lab: Lab, name: str, text: str) -> None:
+    node = lab.node(name)
     for path in PATHS:
         node.put(path, text.encode())
     node.start_again()

@@ -88,6 +88,8 @@ class Group(Nodes):
     elects = True
     refuses = role_changes.REFUSES
     restarts_in_turn = True
+    # A group takes it over when it is bootstrapped, and refuses a member with another value.
+    restarts_whole = frozenset({"group_replication_paxos_single_leader"})
     images = ("sidecar",)
     experiment = ""
     # A member that returns before the group has expelled it cannot join.

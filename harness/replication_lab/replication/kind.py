@@ -53,6 +53,8 @@ class Nodes(ChangesRoles):
     options: ClassVar[Sequence[str]] = ()
     # Whether its nodes are restarted one after another, so that the others keep the cluster.
     restarts_in_turn: ClassVar[bool] = False
+    # The variables that take effect only when all of its nodes are started again together.
+    restarts_whole: ClassVar[Set[str]] = frozenset()
     # How long a killed node of an attached project stays down.
     killed_seconds: ClassVar[float] = 3
     # Whether replicas follow a source by its binary log: nodes may run different servers, and replication can be

@@ -51,7 +51,10 @@ def with_servers(arrange: Arrange[Lab]) -> Arrange[Lab]:
 
     @contextmanager
     def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
-        with server_settings(lab, case.state.servers) as kept, arrange(lab, case) as watch:
+        asked, file = case.state.servers, case.lab.cnf if case.lab else None
+        if file:
+            asked = replace(asked, files={"": file, **asked.files})
+        with server_settings(lab, asked) as kept, arrange(lab, case) as watch:
             yield AlsoProves(watch, kept.proofs)
 
     return arranged

@@ -50,7 +50,8 @@ Words = dict[str, Any]
 class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A case, with the fields of Case (case.py); `topology` and `engine` are those of its lab.
 
-    `storage` are the disks of its lab, by node: names of compose/storage/disks.yaml.
+    `storage` are the disks of its lab, by node: names of compose/storage/disks.yaml. `start` are variables that all
+    servers of its lab are started with.
 
     `each` makes a case for each row of a list, or for each combination of the rows of several; `{name}` in a text is
     replaced by the row's value. A list may be the name of one that the experiment makes.
@@ -62,6 +63,7 @@ class CaseData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topology: str = ""
     engine: str = ""
     storage: dict[str, str] = {}
+    start: dict[str, str] = {}
     compared: list[str] | None = None
     links: str | dict[str, str] = ""
     state: dict[str, Any] = {}

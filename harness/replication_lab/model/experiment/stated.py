@@ -9,11 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.published import CaseData, ClaimData, Words
 from replication_lab.model.experiment.quantities import ErrorShare, Figure, Loops, PerRoundTrip, Quantity, Sum, Total
 from replication_lab.model.experiment.relations import Bounds, NoneSeen, SomeSeen
+from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.lab.storage import ALONE, Storage
 from replication_lab.model.question.server_options import CaseState
 
@@ -44,12 +46,15 @@ def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
 
 
 def _lab(name: str, parts: Mapping[str, Any]) -> LabSpec | None:
-    """Return the lab that a case names. Raise LabError for disks without the topology that they are in."""
+    """Return the lab that a case names. Raise LabError for a key of the lab without its topology."""
     disks = tuple((node, Storage(level=ALONE, disk=disk)) for node, disk in parts["storage"].items())
     if parts["topology"]:
-        return LabSpec(parts["topology"], parts["engine"], disks or None)
-    if disks:
-        raise LabError(f"case {name} has the key storage and no topology", "the topology whose nodes have the disks")
+        options = StartOptions(variables=parts["start"]).text
+        file = GivenFile(", ".join(f"{key}={value}" for key, value in parts["start"].items()), options)
+        return LabSpec(parts["topology"], parts["engine"], disks or None, cnf=file if options else None)
+    for key in ("storage", "start"):
+        if parts[key]:
+            raise LabError(f"case {name} has the key {key} and no topology", "the topology of the lab")
     return None
 
 

@@ -1,0 +1,8 @@
+"""What does one far member of three cost a MySQL group, with every member and with only the primary as Paxos leader?"""
+
+from replication_lab.experiments._declared import experiment
+from replication_lab.workloads.inserts import Inserts
+
+LOAD, ENGINES = Inserts(seconds=2, keeps_samples=False), ("mysql-8.0", "mysql")
+
+experiment(topology="group", engines=ENGINES, default_engines=ENGINES[:1], load=LOAD, prepare=LOAD.prepare)
