@@ -130,7 +130,7 @@ def raid_appliers() -> str:
     """Draw the rows a second that RAID1 and RAID0 applied, by case, for both engines."""
     panels = []
     for engine in ("MariaDB", "MySQL 8.0"):
-        head, _, *rows = _rows(_section("raid_appliers", f"## {engine}").partition("\n- ")[0])
+        head, _, *rows = _rows(_section("raid_replica", f"### {engine}: parallel appliers").partition("\n- ")[0])
         found = [_dot(f"{row[0]}, {head[at]}", row[at]) for row in rows for at in (1, 2)]
         panels.append(Panel(f"{engine}: rows a second applied", found))
     return dots.drawn("Rows a second applied on RAID1 and RAID0, by applier", panels)
@@ -138,7 +138,7 @@ def raid_appliers() -> str:
 
 def raid0_disks() -> str:
     """Draw the ratios to one disk of the claims, beside what was published."""
-    rows = [row for row in _rows(_section("raid0_disks", "## Claims")) if " RAID" in row[1]]
+    rows = [row for row in _rows(_section("raid_replica", "### Claims: RAID0 of cloud disks")) if " RAID" in row[1]]
     panels = []
     for calibration in ("disks without the instance's cap", "calibrated to the published instance's cap"):
         named = [(re.match(rf"{calibration}, ([^:]+): (RAID\d)", row[1]), row) for row in rows]

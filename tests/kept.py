@@ -176,7 +176,9 @@ def published() -> str:
     def rows() -> Iterator[tuple[str, ...]]:
         for each, claims in answers():
             answer = NAMED.sub(lambda name, claims=claims: measured(claims[name[1]]), each["answer"])
-            yield each["published"], f"[{each['page']}](docs/{each['page']}.md)", answer
+            page, _, anchor = each["page"].partition("#")
+            target = f"docs/{page}.md#{anchor}" if anchor else f"docs/{page}.md"
+            yield each["published"], f"[{each.get('named', page)}]({target})", answer
 
     return table(("published", "repeated as", "answer today"), rows())
 
