@@ -8,7 +8,7 @@ from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES, Setting
+from replication_lab.model.drill.fault import Setting
 from replication_lab.model.lab import mysql_errors
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -31,7 +31,6 @@ LOCK = Setting("lock", READ_LOCK, "the lock {}", _check_lock)
 
 @fault(
     "backup-lock",
-    acts_on=NODES,
     does="a session holds FLUSH TABLES WITH READ LOCK, or with `lock: backup` the server's own lock for backups",
     proof="a statement that the lock excludes waits, and the session lives on between the readings; after recovery: "
     "the statement succeeds",

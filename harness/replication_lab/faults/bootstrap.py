@@ -2,7 +2,7 @@
 
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
-from replication_lab.model.drill.fault import NODES, Need
+from replication_lab.model.drill.fault import Need
 from replication_lab.world import clock
 from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.server import Server
@@ -19,7 +19,6 @@ GALERA = Need(
 
 @fault(
     "bootstrap",
-    acts_on=NODES,
     does="each of the nodes, which have no majority, is bootstrapped (`pc.bootstrap`): it continues without the other "
     "nodes. Nothing undoes it",
     proof="the node is Primary, also between the readings",

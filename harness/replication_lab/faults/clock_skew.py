@@ -8,7 +8,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES, Need, Setting
+from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -33,7 +33,6 @@ SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 
 @fault(
     "clock",
-    acts_on=NODES,
     does="sets the server's wall clock `skew` seconds off; timers and sleeps keep real time",
     proof="the server reports the shifted time; after recovery: it reports the right time",
     settings=(SKEW,),

@@ -6,7 +6,6 @@ from functools import partial
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES
 from replication_lab.model.lab.storage import DATA
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -16,7 +15,6 @@ SILENCE_SECONDS = 0.5
 
 @fault(
     "pause",
-    acts_on=NODES,
     does="the node is frozen: it gets no CPU, and connections stay open",
     proof="a new connection gets no answer; after recovery: the node serves again",
 )
@@ -59,7 +57,6 @@ CPU_SHARE, PERIOD_US = 0.05, 100_000
 
 @fault(
     "cpu",
-    acts_on=NODES,
     does="the node is limited to a twentieth of a CPU",
     proof="the limit is set and has throttled the server; after recovery: the previous limit is set",
 )
@@ -114,7 +111,6 @@ MIB = 1 << 20
 
 @fault(
     "memory",
-    acts_on=NODES,
     does="the node's memory limit is set 16 MiB above its use, and all its files are read once, as by a backup",
     proof="the limit is set, and all of it is used; after recovery: the previous limit is set",
 )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import MYSQL_PORT, Lab
 from replication_lab.world.docker.service import Service
@@ -82,7 +81,6 @@ def none_to_break(lab: Lab, what: str) -> LabError:
 
 @fault(
     "manager-cut",
-    acts_on=NODES,
     does="packets between the failover manager and the targets are dropped; clients and replicas are not affected. Of "
     "a manager beside each node, those of the targets are cut off from the other nodes",
     proof="the manager gets no answer of the server there; after recovery: it does",
@@ -102,7 +100,6 @@ class ManagerCut(CutOff):
 
 @fault(
     "endpoint-cut",
-    acts_on=NODES,
     does="packets between the endpoint and the targets are dropped, so no client reaches them; the failover manager "
     "and replicas do",
     proof="the endpoint gets no answer of the server there; after recovery: it does",

@@ -9,7 +9,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import EMULATED_DISKS, NODES, Need
+from replication_lab.model.drill.fault import EMULATED_DISKS, Need
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes import disk_activity
 from replication_lab.world import at_once
@@ -133,7 +133,6 @@ MIRRORED_DISKS = Need(
 
 @fault(
     "disk-fail",
-    acts_on=NODES,
     does="the first disk answers every request with EIO; recovery replaces and rebuilds it",
     proof="the disk reports the failure, and requests ended with EIO; after recovery: the disk is good",
     needs=(MIRRORED_DISKS,),
@@ -199,7 +198,6 @@ SPARE = (64 + 256) << 20
 
 @fault(
     "disk-full",
-    acts_on=NODES,
     does="a file fills the file system of the node's data",
     proof="less than 1 MiB is free; after recovery: the space is free again",
     needs=(EMULATED_DISKS,),
@@ -245,7 +243,6 @@ BUSY = 0.5
 
 @fault(
     "disk-slow",
-    acts_on=NODES,
     does="each disk does at most 20 writes/s",
     proof="the disks have the limit, were busy for at least half of the time and wrote no faster; "
     "after recovery: they have their previous limits",

@@ -7,7 +7,7 @@ from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import Kill
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES, UNMANAGED, Need
+from replication_lab.model.drill.fault import UNMANAGED, Need
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines import drbd
@@ -26,7 +26,6 @@ DETACH_SECONDS = 20
 
 @fault(
     "drbd-disk-fail",
-    acts_on=NODES,
     does="DRBD's disk answers with EIO, and DRBD detaches it; recovery repairs and attaches it",
     proof="DRBD reports `Diskless`, and requests ended with EIO; "
     "after recovery: the disk is attached, and was `Diskless` until then",
@@ -80,7 +79,6 @@ NOTICED_SECONDS, MET_SECONDS = 30, 60
 
 @fault(
     "drbd-split-brain",
-    acts_on=NODES,
     does="the link is cut, and the target becomes a second primary; recovery restores the link "
     "and discards the changes of the target",
     proof="there are two primaries; after recovery: DRBD has reported the split brain on reconnecting",
@@ -140,7 +138,6 @@ class SplitBrain(OnNodes):
 
 @fault(
     "power-cut",
-    acts_on=NODES,
     does="machines and their disks lose power, and all unflushed data is lost; "
     "recovery starts them and makes the old primary primary again",
     proof="the machines exit with status 137, and their disks have stopped; after recovery: the server answers again",

@@ -8,7 +8,6 @@ from replication_lab.faults.cut_off import none_to_break
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
@@ -19,7 +18,6 @@ END_SECONDS = 60
 
 @fault(
     "kill",
-    acts_on=NODES,
     does="all targets get SIGKILL at the same moment; recovery starts the same containers on the same data",
     proof="exit status 137; after recovery: the node serves again",
     ends_servers=True,
@@ -60,7 +58,6 @@ def has_ended(service: Service) -> bool:
 
 @fault(
     "stop",
-    acts_on=NODES,
     does="the node gets SIGTERM; recovery starts the same containers on the same data",
     proof="exit status 0; after recovery: the node serves again",
     ends_servers=True,
@@ -76,7 +73,6 @@ class Stop(Kill):
 
 @fault(
     "restart",
-    acts_on=NODES,
     does="the node gets SIGTERM and starts again at once",
     proof="the start time is later than before; after recovery: the node serves again",
     ends_servers=True,
@@ -107,7 +103,6 @@ class Restart(OnNodes):
 
 @fault(
     "crash",
-    acts_on=NODES,
     does="the node gets SIGKILL, starts again at once on its old data, and serves",
     proof="the start time is later than before; after recovery: the node serves again",
     ends_servers=True,
@@ -128,7 +123,6 @@ READY_SECONDS = 60
 
 @fault(
     "host-kill",
-    acts_on=NODES,
     does="the server and everything else on its host get SIGKILL, and the host's address is unreachable; recovery "
     "starts the host, then what was on it. For labs with a failover manager that has a program on each host",
     proof="exit status 137 of each container of the host; after recovery: the node serves again",
@@ -183,7 +177,6 @@ AGAIN_SECONDS = 60
 
 @fault(
     "manager-kill",
-    acts_on=NODES,
     does="the failover manager gets SIGKILL: of a manager beside each node, those of the targets; recovery starts it",
     proof="exit status 137; after recovery: it tells its view",
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
-from replication_lab.model.drill.fault import NODES, Need
+from replication_lab.model.drill.fault import Need
 from replication_lab.replication.group import PRIMARY, member
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
@@ -21,7 +21,6 @@ GROUP = Need(
 
 @fault(
     "multi-primary",
-    acts_on=NODES,
     does="the group is switched to multi-primary mode, so every member accepts writes; recovery switches back to one "
     "primary, the target",
     proof="every member is a primary, also between the readings; after recovery: only the target is",

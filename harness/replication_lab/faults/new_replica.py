@@ -16,7 +16,7 @@ from replication_lab.faults.kill import has_ended
 from replication_lab.faults.replica_threads import UNLOGGED
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import NEW_REPLICA
-from replication_lab.model.drill.fault import NODES, Need, Setting
+from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
 from replication_lab.world import clock
@@ -69,7 +69,6 @@ LEAF = Need(
 
 @fault(
     NEW_REPLICA,
-    acts_on=NODES,
     does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump, mysqldump), "
     "`backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
     proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "

@@ -9,7 +9,7 @@ from replication_lab.faults._servers import REPLICAS, OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES, Setting
+from replication_lab.model.drill.fault import Setting
 from replication_lab.replication import received
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -51,7 +51,6 @@ class ThreadStop(OnServers):
 
 @fault(
     "applier-stop",
-    acts_on=NODES,
     does="the replica's applier is stopped; it still receives, and acknowledges",
     proof="the applier is stopped, also between the readings; after recovery: it runs",
     needs=(REPLICAS,),
@@ -64,7 +63,6 @@ class ApplierStop(ThreadStop):
 
 @fault(
     "receiver-stop",
-    acts_on=NODES,
     does="the replica's receiver is stopped: it applies what it has received, and acknowledges nothing more",
     proof="the receiver is stopped, also between the readings; after recovery: it runs",
     needs=(REPLICAS,),
@@ -109,7 +107,6 @@ DELAY = Setting("delay", 0, "the delay {}", _check_delay)
 
 @fault(
     "applier-delay",
-    acts_on=NODES,
     does="the replica applies each transaction `delay` seconds after the source committed it (SOURCE_DELAY)",
     proof="the delay is set and the threads run, also between the readings; after recovery: the applier has waited for "
     "it, and the previous delay is set",
@@ -188,7 +185,6 @@ ARRIVES_SECONDS = 60
 
 @fault(
     "applier-error",
-    acts_on=NODES,
     does="a row of the lab's own is deleted on the replica and updated on the source: the applier stops by error 1032",
     proof="the applier is stopped by error 1032, also between the readings; after recovery: it runs without an error",
     needs=(REPLICAS,),

@@ -13,7 +13,7 @@ from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import SCHEMA_CHANGE
-from replication_lab.model.drill.fault import NODES, Setting
+from replication_lab.model.drill.fault import Setting
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import images, site_images
 from replication_lab.world.docker.lab import Lab
@@ -62,7 +62,6 @@ ALTER = Setting("alter", "ADD COLUMN note INT NOT NULL DEFAULT 0", "the change {
 
 @fault(
     SCHEMA_CHANGE,
-    acts_on=NODES,
     does="the table that the clients write to is changed on the node, by `ALTER TABLE lab.ledger` and `alter` (ADD "
     "COLUMN note … by default): `by` is `instant`, `inplace` or `copy`, the server's ALGORITHM; `pt-osc`, Percona's "
     "pt-online-schema-change; and on Galera also `toi` or `rsu`, one node after another. The change stays",

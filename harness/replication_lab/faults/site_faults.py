@@ -11,7 +11,6 @@ from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import Kill
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.fault import NODES
 from replication_lab.world.docker import sites
 from replication_lab.world.docker.lab import Lab
 
@@ -30,7 +29,6 @@ def links_out(lab: Lab, nodes: Collection[str]) -> list[str]:
 
 @fault(
     "cut-site",
-    acts_on=NODES,
     does="all links that lead out of the sites of the targets are cut at once; links within a site are not",
     proof="of each link as for cut; after recovery: the round trips are as before",
 )
@@ -43,7 +41,6 @@ class CutSite(Cut):
 
 @fault(
     "clock-site",
-    acts_on=NODES,
     does="sets the wall clock of all servers on the sites of the targets `skew` seconds off, as that of their machine",
     proof="of each node as for clock",
     settings=(SKEW,),
@@ -59,7 +56,6 @@ class ClockSite(ClockSkew):
 
 @fault(
     "lose-site",
-    acts_on=NODES,
     does="all links that lead out of the sites of the targets are cut, and at once all nodes there get SIGKILL",
     proof="of each node as for kill, of each link as for cut",
     ends_servers=True,

@@ -6,7 +6,7 @@ from replication_lab import replication
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.drill.fault import NODES, Need
+from replication_lab.model.drill.fault import Need
 from replication_lab.witnesses import servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -21,7 +21,6 @@ SWITCHES = Need(
 
 @fault(
     "switchover",
-    acts_on=NODES,
     does="the node accepts writes in place of the one that does, as planned (`lab switchover`); recovery switches back",
     proof="the node accepts writes, and the one before refuses them, also between the readings; after recovery: the "
     "other way round",

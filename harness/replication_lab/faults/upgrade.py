@@ -9,7 +9,7 @@ from replication_lab.faults.kill import has_ended
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import UPGRADE
-from replication_lab.model.drill.fault import NODES, Need, Setting
+from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.replication.fence import FENCES, ROLE
 from replication_lab.world import clock
@@ -44,7 +44,6 @@ MAY_DIFFER = Need(
 
 @fault(
     UPGRADE,
-    acts_on=NODES,
     does="the node's server is stopped, and the server of another engine, `to`, starts on the same data; it stays "
     "there. An older engine is the way back. If a server does not start on these data, that is a finding, and the old "
     "one is started again",

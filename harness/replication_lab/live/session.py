@@ -74,7 +74,13 @@ class ViewSession:
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
-        self.tickings = self._all_tickings()
+        self.tickings = [
+            *(watch.ticking for watch in self.sampler.watches.values()),
+            *(disk.ticking for disk in self.sampler.disks.values()),
+            self._roles.ticking,
+            Ticking("containers", self._look_at_containers, EVERY_SECONDS),
+            Ticking("sample", self._tick, EVERY_SECONDS),
+        ]
 
     def _sampler_of(self, names: list[str], emulated: dict[str, dict[str, Spindle]]) -> Sampler:
         self._controls = {
@@ -94,15 +100,6 @@ class ViewSession:
             actions=self._actions,
             containers=lambda: self._containers,
         )
-
-    def _all_tickings(self) -> list[Ticking]:
-        return [
-            *(watch.ticking for watch in self.sampler.watches.values()),
-            *(disk.ticking for disk in self.sampler.disks.values()),
-            self._roles.ticking,
-            Ticking("containers", self._look_at_containers, EVERY_SECONDS),
-            Ticking("sample", self._tick, EVERY_SECONDS),
-        ]
 
     # -- shown -----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+# pytest leaves the functions of this module out of what it shows of a failure.
+__tracebackhide__ = True
+
 _asked: list["Answer"] = []
 
 
@@ -17,7 +20,6 @@ def take_asked() -> list["Answer"]:
 
 def unknown(policy: str, why: str) -> NoReturn:
     """End the test because nothing was proved: fail, skip or xfail."""
-    __tracebackhide__ = True
     end: dict[str, Any] = {"fail": pytest.fail, "skip": pytest.skip, "xfail": pytest.xfail}
     end[policy](f"UNKNOWN: {why.removeprefix('UNKNOWN: ')}")
     raise AssertionError(why)
@@ -33,7 +35,6 @@ class Answer:
         self.is_so, self.line, self.text, self._policy = is_so, line, text, policy
 
     def __bool__(self) -> bool:
-        __tracebackhide__ = True
         if self.is_so is None:
             unknown(self._policy, self.text)
         _asked.append(self)

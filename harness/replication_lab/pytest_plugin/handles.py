@@ -18,13 +18,15 @@ from replication_lab.world import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Connection as OpenConnection
 
+# pytest leaves the functions of this module out of what it shows of a failure.
+__tracebackhide__ = True
+
 
 class Acting:
     """A fault that acts: proved when it began, and recovered at the end of the `with` block or by `recover`."""
 
     def __init__(self, fault: Fault, policy: str):
         """Inject the fault; the test ends as --lab-unknown says if it does not take hold."""
-        __tracebackhide__ = True
         self._fault, self._policy, self._acts = fault, policy, True
         try:
             fault.inject()
@@ -37,7 +39,6 @@ class Acting:
 
     def recover(self) -> list[Proof]:
         """Prove once more that the fault acts, recover, and prove that it is gone; do nothing if it was recovered."""
-        __tracebackhide__ = True
         if not self._acts:
             return []
         with closing(self._fault):
@@ -57,7 +58,6 @@ class Acting:
                 self._fault.recover()
 
     def _refuse_unproved(self, proofs: list[Proof]) -> None:
-        __tracebackhide__ = True
         for proof in proofs:
             if not proof.ok:
                 expected = f", expected {proof.expected}" if proof.expected else ""
@@ -67,7 +67,6 @@ class Acting:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
-        __tracebackhide__ = True
         if error is None:
             self.recover()
             return
@@ -141,7 +140,6 @@ class RunningLab:
 
     def fault(self, kind: str, *targets: str, **settings: Value) -> Acting:
         """Inject a fault of the drills, by its name, on nodes or links; docs/drills.md lists them with their keys."""
-        __tracebackhide__ = True
         known = faults.kinds()
         refuse_unknown("fault", kind, known)
         known[kind].check_settings(f"fault {kind}", settings, known)
@@ -158,7 +156,6 @@ class RunningLab:
 
     def injected(self, fault: Fault) -> Acting:
         """Inject a fault that is made already, such as one of the suite's own."""
-        __tracebackhide__ = True
         acting = Acting(fault, self._policy)
         if self._left is not None and in_a_test():
             self._left.append(acting)
@@ -216,27 +213,22 @@ class LabNode:
 
     def fault(self, kind: str, **settings: Value) -> Acting:
         """Inject a fault of the drills on this node; on a fault of links, on all of its links."""
-        __tracebackhide__ = True
         return self.lab.fault(kind, self.name, **settings)
 
     def kill(self) -> Acting:
         """Kill the server by SIGKILL; recovery starts it again on the same data."""
-        __tracebackhide__ = True
         return self.fault("kill")
 
     def stop(self) -> Acting:
         """Stop the server cleanly; recovery starts it again."""
-        __tracebackhide__ = True
         return self.fault("stop")
 
     def pause(self) -> Acting:
         """Freeze the server: connections stay open, and nothing answers; recovery lets it continue."""
-        __tracebackhide__ = True
         return self.fault("pause")
 
     def cut(self) -> Acting:
         """Cut all links of the node; recovery switches them on."""
-        __tracebackhide__ = True
         return self.fault("cut")
 
 
@@ -263,16 +255,13 @@ class LabLink:
 
         It is calibrated and measured. Recovery puts back what was there.
         """
-        __tracebackhide__ = True
         lab = self.lab
         return lab.injected(LinkCondition(lab.raw, [self.name], known_toxic(condition), calibrate=True))
 
     def fault(self, kind: str, **settings: Value) -> Acting:
         """Inject a fault of the drills on this link."""
-        __tracebackhide__ = True
         return self.lab.fault(kind, self.name, **settings)
 
     def cut(self) -> Acting:
         """Cut the link: connections across it end, and new ones are refused."""
-        __tracebackhide__ = True
         return self.fault("cut")

@@ -17,6 +17,9 @@ from replication_lab.report import DrillsSummary, ExperimentSummary, wording
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, places
 
+# pytest leaves the functions of this module out of what it shows of a failure.
+__tracebackhide__ = True
+
 SEED, TOPOLOGY = 7, "semisync"
 FILES = (".yaml", ".yml")
 # pytest shows 240 characters of an object.
@@ -131,7 +134,6 @@ class Experiments:
 
         `engine` may name several servers with commas; they are measured together.
         """
-        __tracebackhide__ = True
         key = (id(asked) if isinstance(asked, Experiment) else str(asked), engine, preset, seed, noise)
         if key not in self._known:
             found = self._run(_experiment(asked), engine or self._engine, preset or self._preset, seed, noise)
@@ -177,7 +179,6 @@ class Drilled(Recorded):
     @property
     def figures(self) -> dict[str, float | str]:
         """All figures by name."""
-        __tracebackhide__ = True
         self._refuse_doubts("the figures")
         return self.row.figures
 
@@ -190,18 +191,15 @@ class Drilled(Recorded):
         return self._as_expected()
 
     def __getitem__(self, figure: str) -> Any:
-        __tracebackhide__ = True
         self._refuse_doubts(figure)
         refuse_unknown(f"figure of drill {self.row.name}", figure, self.row.figures)
         return self.row.figures[figure]
 
     def _refuse_doubts(self, what: str) -> None:
-        __tracebackhide__ = True
         if self.doubts:
             unknown(self._policy, f"{what} of drill {self.row.name}: {self.doubts[0]}\n  report: {self.report}")
 
     def __getattr__(self, figure: str) -> Any:
-        __tracebackhide__ = True
         if figure.startswith("_") or figure == "row":
             raise AttributeError(figure)
         if not self.doubts and figure not in self.row.figures:
@@ -229,7 +227,6 @@ class Drills:
 
         `topology` of a name is semisync by default.
         """
-        __tracebackhide__ = True
         key = (str(drill), topology, engine, seconds, seed)
         if key not in self._known:
             self._known[key] = self._run(drill, topology, engine or self._engine, seconds, seed)

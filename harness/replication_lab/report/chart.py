@@ -1,7 +1,7 @@
 """A chart of lines as data, and as SVG; the page's script draws the same data with a tooltip, zoom and a legend."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple, TypeGuard
@@ -134,6 +134,13 @@ class Axis:
             lines=lines,
             **others,
         )
+
+    def latency(self, told: str, line: Callable[[str, int, str], Line], about: str) -> Iterator[Chart]:
+        """Yield the chart of the percentiles if there are any; `line` makes one of a label, a look and a field."""
+        lines = [line(label, look, field) for look, (label, field) in enumerate(PERCENTILES)]
+        if known := [ms for each in lines for _, ms in each.points if ms]:
+            log = is_wide(known)
+            yield self.chart("latency", told, f"ms{', log scale' if log else ''}", lines, about=about, log_y=log)
 
 
 def values(chart: Chart) -> list[float]:

@@ -131,7 +131,7 @@ def render(runs: Sequence[IndexedRun]) -> str:
 def trends(runs: Iterable[IndexedRun]) -> Iterable[Trend]:
     """Yield each claim that several comparable runs measured."""
     series: dict[tuple[object, ...], list[tuple[str, float, IndexedVerdict]]] = {}
-    for name, reported in [(run.name, run.reported) for run in sorted(runs, key=_name) if run.reported]:
+    for name, reported in [(run.name, run.reported) for run in sorted(runs, key=lambda run: run.name) if run.reported]:
         for claim in reported.claims:
             if isinstance(claim.measured, float | int):
                 key = (f"{reported.what} ({reported.preset})", claim.engine, claim.id, reported.place)
@@ -139,10 +139,6 @@ def trends(runs: Iterable[IndexedRun]) -> Iterable[Trend]:
     for (what, engine, *_), points in series.items():
         if len(points) >= FEWEST:
             yield Trend(str(what), str(engine), points[-1][2].sentence, points[-DRAWN:])
-
-
-def _name(run: IndexedRun) -> str:
-    return run.name
 
 
 def _tone(judged: IndexedVerdict) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from replication_lab.model.live.view import Acted, Level, Live, Second, Span, ViewedSample
 from replication_lab.model.record.record import Record
 from replication_lab.report import page
-from replication_lab.report.chart import PERCENTILES, STRIP, Axis, Band, Chart, Line, StateSpan, Strip, merged
+from replication_lab.report.chart import STRIP, Axis, Band, Chart, Line, StateSpan, Strip, merged
 
 X = "seconds since lab live started"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
@@ -64,12 +64,11 @@ def _states(axis: Axis, samples: Sequence[ViewedSample]) -> Chart:
 
 def _latencies(axis: Axis, samples: Sequence[ViewedSample]) -> Iterator[Chart]:
     found = [(each.at, each.latency) for each in samples if each.latency]
-    lines = [
-        Line(label, [(at, getattr(latency, field)) for at, latency in found], look, bare=True)
-        for look, (label, field) in enumerate(PERCENTILES)
-    ]
-    if found:
-        yield axis.chart("latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
+
+    def line(label: str, look: int, field: str) -> Line:
+        return Line(label, [(at, getattr(latency, field)) for at, latency in found], look, bare=True)
+
+    yield from axis.latency("Commit latency", line, "Percentiles of each second.")
 
 
 def _of_each(

@@ -13,7 +13,6 @@ from replication_lab.model.record.record import Record
 from replication_lab.report.chart import (
     CASE,
     HIGH,
-    PERCENTILES,
     Axis,
     Band,
     Chart,
@@ -194,17 +193,11 @@ def _rate(number: int, seconds: float) -> float:
 
 
 def _latency(axis: Axis, rounds: Rounds) -> Iterator[Chart]:
-    lines = [rounds.line(label, look, _percentile(field)) for look, (label, field) in enumerate(PERCENTILES)]
-    known = [ms for line in lines for _, ms in line.points if ms]
-    if known:
-        log = is_wide(known)
-        wide = " p50 is the middle one of an interval's seconds, p95 and p99 the highest." if rounds.width > 1 else ""
-        told, y = f"Latency of {rounds.counts}s", f"ms{', log scale' if log else ''}"
-        yield axis.chart("latency", told, y, lines, about=f"Percentiles of each second.{wide}", log_y=log)
+    def line(label: str, look: int, field: str) -> Line:
+        return rounds.line(label, look, lambda answers, _: getattr(answers, field))
 
-
-def _percentile(field: str) -> Callable[[Answered, float], float | None]:
-    return lambda answers, _: getattr(answers, field)
+    wide = " p50 is the middle one of an interval's seconds, p95 and p99 the highest." if rounds.width > 1 else ""
+    yield from axis.latency(f"Latency of {rounds.counts}s", line, f"Percentiles of each second.{wide}")
 
 
 def _lost(axis: Axis, rounds: Rounds) -> Iterator[Chart]:

@@ -11,7 +11,6 @@ from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
 from replication_lab.report.chart import (
     HIGH,
-    PERCENTILES,
     STRIP,
     Axis,
     Band,
@@ -20,7 +19,6 @@ from replication_lab.report.chart import (
     Point,
     StateSpan,
     Strip,
-    is_wide,
     merged,
 )
 from replication_lab.report.rows import DrillRow
@@ -153,25 +151,15 @@ def _rates(found: Timeline, counts: Sequence[int]) -> list[tuple[float, float | 
 
 
 def _latency(axis: Axis, found: Timeline) -> Iterator[Chart]:
-    known = [ms for tally in found.tallies for ms in (tally.p50_ms, tally.p99_ms) if ms]
-    if not known:
-        return
-    log = is_wide(known)
-    yield axis.chart(
-        "latency",
-        "latency of acknowledged writes",
-        f"ms{', log scale' if log else ''}",
-        [
-            Line(label, [_percentile(found, number, field) for number in range(len(found.tallies))], look, bare=True)
-            for look, (label, field) in enumerate(PERCENTILES)
-        ],
-        about="Percentiles of each interval; a gap is an interval without an acknowledged write.",
-        log_y=log,
-    )
+    middles = [found.begin(number) + found.width / 2 for number in range(len(found.tallies))]
 
+    def line(label: str, look: int, field: str) -> Line:
+        return Line(
+            label, [*zip(middles, (getattr(each, field) for each in found.tallies), strict=True)], look, bare=True
+        )
 
-def _percentile(found: Timeline, number: int, field: str) -> tuple[float, float | None]:
-    return found.begin(number) + found.width / 2, getattr(found.tallies[number], field)
+    about = "Percentiles of each interval; a gap is an interval without an acknowledged write."
+    yield from axis.latency("latency of acknowledged writes", line, about)
 
 
 def _errors(axis: Axis, found: Timeline) -> Iterator[Chart]:

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 from replication_lab.model.comparing.digest import Digest
 from replication_lab.model.experiment.compared_figures import THROUGHPUT
 
+if TYPE_CHECKING:  # it takes long to import
+    import numpy as np
+    from numpy.typing import NDArray
+
 # A smaller relative change is not shown, even if it is significant.
 LEAST_CHANGE = 0.03
 # A shorter series cannot show a change: it has too few different permutations.
@@ -107,14 +111,9 @@ def history(digests: Iterable[Digest]) -> list[Series]:
 
 def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
     for name, engine in digest.engines.items():
+        conditions, machine = tuple(sorted(digest.conditions.items())), tuple(digest.machine.items())
         place = Place(
-            digest.experiment,
-            digest.question,
-            digest.preset,
-            tuple(sorted(digest.conditions.items())),
-            name,
-            tuple(digest.machine.items()),
-            digest.against,
+            digest.experiment, digest.question, digest.preset, conditions, name, machine, against=digest.against
         )
         named = {claim: (found.ratios, list[float]()) for claim, found in engine.claims.items()}
         named |= {
@@ -125,17 +124,9 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
         }
         for of, (values, loops) in named.items():
             if values:
-                loop_us = geometric_mean(loops) if loops else None
-                yield (
-                    place,
-                    of,
-                    Point(digest.run, digest.started, engine.version, geometric_mean(values), len(values), loop_us),
-                )
+                loop_us, value = geometric_mean(loops) if loops else None, geometric_mean(values)
+                yield place, of, Point(digest.run, digest.started, engine.version, value, len(values), loop_us)
 
-
-if TYPE_CHECKING:  # it takes long to import
-    import numpy as np
-    from numpy.typing import NDArray
 
 # The chance that a series without any change shows one. The permutation test keeps it whatever the noise.
 RISK = 0.01

@@ -257,10 +257,6 @@ def _check(values: Sequence[float]) -> None:
         )
 
 
-if TYPE_CHECKING:  # it takes long to import
-    import numpy as np
-    from numpy.typing import NDArray
-
 PATHS = 40_000
 SEED = 1
 # Bisections of the interval in which the risk is searched: to a 65 000th of it.

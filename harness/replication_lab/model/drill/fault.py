@@ -71,9 +71,9 @@ class FaultKind:
     """
 
     name: str
-    acts_on: str
     does: str
     proof: str
+    acts_on: str = NODES
     settings: tuple[Setting, ...] = ()
     needs: tuple[Need, ...] = ()
     one_target: bool = False
