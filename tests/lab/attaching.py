@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "SITE_IMAGE": SITE,
     "HARDENED_IMAGE": HARDENED,
     "MYSQL_IMAGE": "replication-lab/mysql-8.0",
+    "KEYRING_IMAGE": "replication-lab/mysql",
     "PROXY_IMAGE": "replication-lab/haproxy",
 }
 PROBE = "curl -fsS http://localhost:8080/health"

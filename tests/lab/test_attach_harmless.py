@@ -1,5 +1,6 @@
 """Is nothing of a project lost that does not come back? Real projects, as their authors wrote them."""
 
+import contextlib
 import secrets
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from replication_lab.world import clock
+from replication_lab.world.docker import images as lab_images
 from replication_lab.world.docker import project
 
 from tests.lab import attaching
@@ -35,6 +37,31 @@ def test_a_replica_whose_data_are_in_its_container_is_refused(attach, started, t
     assert attaching.settings(name) == before and name not in project.all_labs()
     said = attaching.query(name, "mysql-replica", "lost-secret", "SHOW REPLICA STATUS; SELECT item FROM shop.orders")
     assert "Replica_SQL_Running: Yes" in said and "item: book" in said
+
+
+def test_a_replica_whose_keys_are_in_its_container_is_refused(attach, started):
+    """What it would be: a server that is healthy and replicates, with a table that nothing can read again."""
+    lab_images.ensure(["mysql"])
+    name, secret = started("keyring"), "keyring-secret"
+    table = "CREATE TABLE shop.cards (id INT PRIMARY KEY) ENCRYPTION = 'Y'; INSERT INTO shop.cards VALUES (7)"
+    attaching.query(name, "source", secret, table)
+
+    def readable():
+        with contextlib.suppress(subprocess.CalledProcessError):
+            return "id: 7" in attaching.query(name, "replica", secret, "SELECT id FROM shop.cards")
+
+    clock.wait_until(readable, "the row on the replica")
+    before = attaching.settings(name)
+    refused = attach("keyring", name, "--link", "replica:source")
+    assert refused.returncode == 2 and "the keyring in /tmp/keys" in " ".join(refused.stderr.split()), refused.stderr
+    assert attaching.settings(name) == before and name not in project.all_labs()
+
+    attaching.compose("keyring", name, "up", "--detach", "--wait", "--force-recreate", "--no-deps", "replica")
+    asked = "SELECT 1; SHOW REPLICA STATUS"
+    clock.wait_until(lambda: "SQL_Running: Yes" in attaching.query(name, "replica", secret, asked), "it replicates")
+    with pytest.raises(subprocess.CalledProcessError) as lost:
+        attaching.query(name, "replica", secret, "SELECT id FROM shop.cards")
+    assert "ERROR 3185" in lost.value.stderr and "Can't find master key from keyring" in lost.value.stderr
 
 
 @pytest.mark.parametrize(

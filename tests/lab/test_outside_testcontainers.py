@@ -31,7 +31,7 @@ def outside(tmp_path_factory, built):
 
 
 def test_the_tests_of_the_page_pass_there(outside):
-    """They are those that docs/testcontainers.md shows: far away, out of reach, slow. Nothing is left."""
+    """They are those that docs/pytest.md shows: far away, out of reach, slow. Nothing is left."""
     assert "3 passed" in outside.type("python -m pytest -q -p no:cacheprovider tests/test_containers.py", "shop")
     assert [each.name for each in engine.client().containers.list(all=True) if each.name.startswith("link-")] == []
 

@@ -12,7 +12,6 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import site
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import Site, placed
-from replication_lab.model.lab.topology import HOST_PORTS
 from replication_lab.world import catalogue, lab_files
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import (
@@ -107,7 +106,7 @@ def test_ports_are_published_on_the_named_addresses_only_and_the_proxies_dial_th
     assert services["source"] == {"ports": ["10.1.0.1:20001:3306"]}
     assert services["replica"] == {"ports": ["10.1.0.2:20002:3306"]}
     assert services["toxiproxy"] == {"extra_hosts": {"source": "10.1.0.1"}}
-    assert services["toxiproxy2"]["ports"] == [f"127.0.0.1:{HOST_PORTS}:8474"]
+    assert services["toxiproxy2"]["ports"] == ["127.0.0.1:23000-29999:8474"]
     assert services["toxiproxy2"]["networks"] == {"default": {"aliases": ["toxiproxy"]}}
     assert link["upstream"] == "source:20001" and link["listen"].endswith(":21002")
     assert json.loads(made["configs"]["links-toxiproxy2"]["content"]) == []

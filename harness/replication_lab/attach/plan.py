@@ -102,6 +102,9 @@ def _plan(
     answering = _answering(asked, ServersOfProject(found.name, ports, containers, asked.accounts), silent)
     remarks = [f"{node} is left out: {error.found}" for node, error in silent.items()]
 
+    several = ((node, len(containers[node])) for node in answering if len(containers[node]) > 1)
+    remarks += [f"{node} has {count} containers, and the lab asks the first one only" for node, count in several]
+
     def resolved(service: str, name: str) -> str:
         return next(iter(said_in(containers[service][0], "getent", "hosts", name).split()), "")
 

@@ -167,7 +167,7 @@ SANDBOX = re.compile(r"/\*M?!999999\\- enable the sandbox mode \*/ ?")
 VERSION, LOOSE = r"(?:/\*M?!\d*\s*)?", re.IGNORECASE | re.DOTALL
 
 
-class Unfit(NamedTuple):
+class NotTaken(NamedTuple):
     """How statements begin that a file must not have, why, and what to do.
 
     A file without `hint` has none, and is not read by statements, which takes a second for 2 MB.
@@ -180,7 +180,7 @@ class Unfit(NamedTuple):
     next_step: str
 
 
-ON_ONE_COPY = Unfit(
+ON_ONE_COPY = NotTaken(
     r"SET\b.*?\b(?P<name>sql_log_bin|gtid_purged)\s*:?=",
     "sql_log_bin|gtid_purged",
     "the other copies would lack the rows",
@@ -188,7 +188,7 @@ ON_ONE_COPY = Unfit(
     "mysqldump --set-gtid-purged=OFF …",
 )
 # As mysqldump writes them with --master-data or --dump-slave.
-REPLICATES = Unfit(
+REPLICATES = NotTaken(
     r"(?:CHANGE\s+(?:MASTER|REPLICATION)|RESET\s+(?:MASTER|BINARY\s+LOGS)"
     r"|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|GROUP_REPLICATION)"
     r"|SET\s+(?:GLOBAL\s+|@@GLOBAL\s*\.\s*)gtid_slave_pos)\b",
@@ -197,7 +197,7 @@ REPLICATES = Unfit(
     "a file without such statements; they may be in comments, or typed (lab sql -e)",
     "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
 )
-ELSEWHERE = Unfit(
+ELSEWHERE = NotTaken(
     r"(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*(?:\n|$))[`\w])",
     r"\b(?:DATABASE|SCHEMA|USE)\b",
     "it uses another database than lab",
@@ -233,7 +233,7 @@ def lines_of(file: GivenFile) -> list[SqlLine]:
     return list(_lines(file, file.name, file.text, 0))
 
 
-def refuse(file: GivenFile, *kinds: Unfit) -> None:
+def refuse(file: GivenFile, *kinds: NotTaken) -> None:
     """Raise LabError with all statements of a file that it must not have."""
     for kind in kinds:
         found = [
@@ -246,7 +246,7 @@ def refuse(file: GivenFile, *kinds: Unfit) -> None:
             raise LabError("\n  ".join([f"{file.name}: {kind.why}:", *found]), kind.expected, kind.next_step)
 
 
-def _found(file: GivenFile, kind: Unfit) -> Iterator[tuple[str, str, re.Match[str]]]:
+def _found(file: GivenFile, kind: NotTaken) -> Iterator[tuple[str, str, re.Match[str]]]:
     """Yield the place and the beginning of each statement that matches, as the client would read the file.
 
     Texts in strings, comments and the programs of routines and triggers are no statements.
