@@ -286,7 +286,8 @@ TAKEN_OFF = {
     "kill": Sabotage(alive, ": start"),
     "stop": Sabotage(alive, ": start"),
     "restart": Sabotage(frozen, ": pause"),
-    "crash": Sabotage(frozen, ": pause"),
+    # Its drill kills the node that has crashed.
+    "crash": Sabotage(alive, ": start"),
     "upgrade": Sabotage(frozen, ": pause"),
     "bootstrap": Sabotage(frozen, ": pause"),
     "schema-change": Sabotage(without_column, "the table was not changed on "),

@@ -5,6 +5,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from replication_lab.world.docker import attachments, compose_call, engine, proj
 from replication_lab.world.docker import images as images_of_lab
 
 from tests.lab import attaching
+from tests.lab.conftest import NOISE_IGNORED
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 SECONDS = 60
@@ -61,7 +63,15 @@ def test_drills_of_a_project_with_a_proxy_have_their_clients_there(command, atta
     attaching.restored(command, "proxied", name, before)
 
 
-def test_a_project_with_a_proxy_and_a_failover_manager_of_its_own_passes_its_drills(command, attach, started):
+@pytest.mark.parametrize(
+    ("drills", "failovers"),
+    [
+        (["kill-db1 --duration 30s", "kill-db2", "pause"], 1),
+        (["slow-link", "cut-replication", "manager-kill", "manager-cut", "manager-killed"], 1),
+    ],
+    ids=["servers", "links and manager"],
+)
+def test_a_project_with_a_failover_manager_of_its_own_passes_its_drills(command, attach, started, drills, failovers):
     """Its manager promotes the other server, lets the first one follow and gives its role back: nothing is lost."""
     images_of_lab.ensure(["haproxy"])
     name = started("managed")
@@ -72,14 +82,12 @@ def test_a_project_with_a_proxy_and_a_failover_manager_of_its_own_passes_its_dri
     assert answer.returncode in (0, 3), answer.stderr
 
     assert "manager failover: failover runs" in command("status", "--lab", name).stdout
-    for drill in ("kill-db1 --duration 30s", "kill-db2", "pause", "slow-link", "cut-replication"):
-        code, said = attaching.drilled(command, name, "--drill", *drill.split())
+    for drill in drills:
+        # A ratio of latencies is no proof beside other tests.
+        code, said = attaching.drilled(partial(command, module=NOISE_IGNORED), name, "--drill", *drill.split())
         assert code == 0, said
     told = subprocess.run(["docker", "logs", f"{name}-failover-1"], capture_output=True, text=True, check=True).stdout
-    assert told.count("db1 is lost: db2 takes over") == 1 == told.count("it gets its role back"), told
-    for fault in ("manager-kill", "manager-cut", "manager-killed"):
-        code, said = attaching.drilled(command, name, "--drill", fault)
-        assert code == 0, said
+    assert told.count(": db2 takes over") == failovers == told.count("it gets its role back"), told
     attaching.restored(command, "managed", name, before)
 
 

@@ -58,6 +58,7 @@ MORE = [
     ("fanout", "switchover"),
     ("group", "multi-primary"),
     ("semisync", "infinite-timeout"),
+    ("semisync", "flapping-link"),
     ("semisync", "lost-acknowledgements"),
     ("semisync", "refuse-broken-replica"),
     ("semisync", "two-failovers"),

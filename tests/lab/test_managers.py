@@ -143,7 +143,8 @@ def test_two_hosts_that_do_not_hear_each_other_both_take_writes(drilled):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["manager-clients-cut", "manager-killed", "manager-applier-stopped", "manager-delayed-replica"]
+    "name",
+    ["manager-clients-cut", "manager-site-cut", "manager-killed", "manager-applier-stopped", "manager-delayed-replica"],
 )
 def test_each_drill_of_managers_is_proved(drilled, name):
     """Whatever its verdict is: the fault acted, and every node is healthy again."""
