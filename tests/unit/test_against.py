@@ -194,6 +194,15 @@ def test_a_case_is_measured_with_and_without_the_file_in_the_same_rounds(ran):
     )
 
 
+def test_servers_of_a_case_that_sets_variables_keep_the_file(ran):
+    """While the cases are tried before the first round, too."""
+    only, asked = Only(cases=["async-1"]), Against(cnf=FILE, margin=0.1)
+    known = experiments.chosen(experiments.load("semisync_threads"), "quick", {}, only, asked)
+    _, record, _ = ran(known)
+
+    assert "source has innodb_io_capacity=300 (ours.cnf line 2)" in proofs(record, "async-1@ours.cnf")
+
+
 def test_a_claim_alone_measures_both_of_its_cases(ran):
     """Named by --claim."""
     _, record, _ = ran(with_file(claims=[WITH_FILE]), preset="least")
