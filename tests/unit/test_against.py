@@ -99,7 +99,7 @@ def test_cases_are_compared_by_the_figures_that_they_have(ran):
     assert CLAIM in compared and not [name for name in compared if "seen" in name]
 
 
-@pytest.mark.parametrize("name", experiments.names())
+@pytest.mark.parametrize("name", sorted({*experiments.names()} & {*golden.names()}))
 def test_every_case_has_the_figures_by_which_it_is_compared(name, tmp_path):
     """In the kept record of each experiment; a figure that a case lacks would leave each comparison unknown.
 
@@ -192,6 +192,15 @@ def test_a_case_is_measured_with_and_without_the_file_in_the_same_rounds(ran):
     assert claim.verdict is Verdict.HOLDS and claim.sentence.endswith(
         "with ours.cnf: at least 90% of the commits/s without it in the same rounds"
     )
+
+
+def test_servers_of_a_case_that_sets_variables_keep_the_file(ran):
+    """While the cases are tried before the first round, too."""
+    only, asked = Only(cases=["async-1"]), Against(cnf=FILE, margin=0.1)
+    known = experiments.chosen(experiments.load("semisync_threads"), "quick", {}, only, asked)
+    _, record, _ = ran(known)
+
+    assert "source has innodb_io_capacity=300 (ours.cnf line 2)" in proofs(record, "async-1@ours.cnf")
 
 
 def test_a_claim_alone_measures_both_of_its_cases(ran):

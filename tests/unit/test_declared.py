@@ -118,9 +118,7 @@ def test_each_case_is_arranged_and_proved_as_it_says(declared, ran):
 def test_a_lab_that_is_started_with_variables_keeps_them(declared, tmp_path, ran):
     """A case restarts no server that has them already, and proves them over its load."""
     (tmp_path / "lab" / "experiments" / "waits.yaml").write_text(STARTED)
-    summary, record, _ = ran(
-        declared("load = Inserts(rows=20)\nexperiment(topology='async', load=load, prepare=load.prepare)")
-    )
+    summary, record, _ = ran(declared("experiment(topology='async', load=Inserts(rows=20))"))
     proved = {proof.what for each in record.of("mariadb", "started") for proof in each.proofs if proof.ok}
 
     assert [claim.verdict for claim in summary.claims] == [Verdict.HOLDS]

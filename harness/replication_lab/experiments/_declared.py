@@ -15,6 +15,7 @@ from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments.question.experiment import arrange as arrange_case
 from replication_lab.experiments.question.experiment import needs_of, settle, state_of
 from replication_lab.experiments.question.topologies import (
+    nodes_with_servers,
     refuse_missing_setting,
     refuse_slow_replicas,
     refuse_what_a_case_cannot,
@@ -22,7 +23,9 @@ from replication_lab.experiments.question.topologies import (
 from replication_lab.experiments.question.variables import server_settings
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.fault import injected
+from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment import stated
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
@@ -236,8 +239,11 @@ def _of_clients(load: Workload[Lab], clients: int) -> Workload[Lab]:
 
 
 def _prepare(cases: Sequence[Case], load: Load, lab: Lab) -> None:
+    # A lab that was started with a file keeps it.
+    texts = {node: start_options.text_of(lab, node) for node in nodes_with_servers(lab.topology)}
+    files = {node: GivenFile("", text) for node, text in texts.items() if text}
     for case in cases:
-        with server_settings(lab, case.state.servers):
+        with server_settings(lab, replace(case.state.servers, files={**files, **case.state.servers.files})):
             pass
     settle(lab)
     if hasattr(load, "prepare"):

@@ -3,6 +3,4 @@
 from replication_lab.experiments._declared import experiment
 from replication_lab.workloads.inserts import Inserts
 
-LOAD, ENGINES = Inserts(seconds=2, keeps_samples=False), ("mysql-8.0", "mysql")
-
-experiment(topology="group", engines=ENGINES, default_engines=ENGINES[:1], load=LOAD, prepare=LOAD.prepare)
+experiment(topology="group", engines=("mysql-8.0", "mysql"), load=Inserts(seconds=2, keeps_samples=False))

@@ -31,7 +31,7 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
     """
     if name in replication.of(lab).restarts_whole:
         return True
-    text = _text_of(lab, node)
+    text = text_of(lab, node)
     if text and name in {option.name for option in options_of(GivenFile("", text))}:
         return True
     try:
@@ -54,7 +54,7 @@ def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """
     for options in wanted.values():
         options.refuse_reserved()
-    before = {node: _text_of(lab, node) for node in wanted}
+    before = {node: text_of(lab, node) for node in wanted}
     changed = {node: options for node, options in wanted.items() if options.text != before[node]}
     if not changed:
         return
@@ -62,7 +62,7 @@ def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     try:
         start_with(lab, changed)
     except LabError:
-        undone = {node: before[node] for node in changed if before[node] != _text_of(lab, node)}
+        undone = {node: before[node] for node in changed if before[node] != text_of(lab, node)}
         for names in _turns(lab, undone):
             _restart(lab, {name: before[name] for name in names})
         raise
@@ -151,13 +151,14 @@ def _asked(node: str, option: Option) -> str:
 # --- restarted --------------------------------------------------------------------------------------------------------
 
 
-def _text_of(lab: Lab, node: str) -> str:
+def text_of(lab: Lab, node: str) -> str:
+    """Return the file that a node is started with besides those of the lab; empty if there is none."""
     return lab.node(node).text_of(PATHS[-1])
 
 
 def _turns(lab: Lab, texts: Mapping[str, str]) -> list[list[str]]:
     """Return the nodes in the groups in which they are restarted; `texts` are their new files."""
-    kind, both = replication.of(lab), [*texts.values(), *(_text_of(lab, node) for node in texts)]
+    kind, both = replication.of(lab), [*texts.values(), *(text_of(lab, node) for node in texts)]
     named = {option.name for text in filter(None, both) for option in options_of(GivenFile("", text))}
     if kind.restarts_in_turn and not named & kind.restarts_whole:
         return [[name] for name in texts]
