@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import yaml
-from replication_lab import runs
+from replication_lab import experiments, runs
 from replication_lab.model.drill import checkers
 from replication_lab.model.drill import history as ledger
 from replication_lab.model.drill.drill import Drill
@@ -25,7 +25,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from tests import drill_page, kept_anomalies, kept_managers, kept_noise
+from tests import drill_page, kept_anomalies, kept_managers, kept_noise, kept_rates
 from tests.bench.figure import BenchFigure
 from tests.kept_comparisons import WIDTH, compare, history
 from tests.kept_predictions import predictions
@@ -37,7 +37,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FAULTS = ROOT / "docs" / "faults.md"
 BENCH = golden.HERE / "bench.json"
 PUBLISHED, ANSWERS = golden.HERE / "published.yaml", golden.HERE / "answers.yaml"
-# A claim, or a case and its figure, in the text of an answer.
+# A claim (ENGINE:CLAIM if it is of another engine), or a case and its figure, in the text of an answer.
 NAMED = re.compile(r"\{([^}]+)\}")
 # The figures of a replicated disk that are printed without decimals.
 WHOLE = ("requests_per_second", "latency_avg_ms", "latency_p95_ms", "latency_min_ms", "latency_max_ms")
@@ -53,7 +53,15 @@ def page(path: Path) -> str:
 
 
 def _part(kind: str, *which: str) -> str:
+    """Return a part of a page; empty for an experiment whose record is not kept yet."""
+    if kind in ("claims", "figures", "first_lines") and which[0] in waiting():
+        return ""
     return MAKERS[kind](*which)
+
+
+def waiting() -> set[str]:
+    """Return the experiments of which no record is kept yet; their pages say so."""
+    return {name for name in experiments.names() if name not in golden.names()}
 
 
 # --- drills -----------------------------------------------------------------------------------------------------------
@@ -144,30 +152,6 @@ def figures(name: str, engine: str) -> str:
     return table(head, rows())
 
 
-def appliers(name: str, engine: str) -> str:
-    """Return the rows a second that each replica of a race applied, by case."""
-    arrays = {"RAID1": "raid1", "RAID0": "raid0", "one disk": "single"}
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        for case in (case for case in experiment(name).cases if case.engine == engine):
-            yield f"`{case.name}`", *(of_a_figure(case.figures[f"{each}_rows_per_second"]) for each in arrays.values())
-
-    return table(("case", *arrays), rows())
-
-
-def protocols(figure: str) -> str:
-    """Return a figure of DRBD's protocols, by the round trip of the link in ms."""
-    said = {"a": "A: sent", "b": "B: in the peer's memory", "c": "C: written by the peer's disk"}
-    trips = {"0": "LAN", "1": "1 ms", "10": "10 ms", "85": "85 ms"}
-    cases = {case.name: case for case in experiment("drbd_protocols").cases}
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        for name, words in said.items():
-            yield words, *(of_a_figure(cases[f"{name}-{trip}"].figures[figure]) for trip in trips)
-
-    return table(("protocol", *trips.values()), rows())
-
-
 def of_a_figure(row: FigureRow) -> str:
     if row.value is None or row.low is None or row.high is None:
         return known_value(row.value)
@@ -178,7 +162,10 @@ def answers() -> list[tuple[dict[str, str], dict[str, ClaimJudgement]]]:
     """Return each published measurement with its answer, and the claims that the answer names."""
     found = []
     for each in yaml.safe_load(PUBLISHED.read_text()):
-        rows = {row.id: row for row in experiment(each["record"]).claims if row.engine == "mariadb"}
+        if each["record"] in waiting():
+            continue
+        summary = experiment(each["record"])
+        rows = _by_name(summary)
         found.append((each, {name: rows[name] for name in NAMED.findall(each["answer"])}))
     return found
 
@@ -194,13 +181,24 @@ def published() -> str:
     return table(("published", "repeated as", "answer today"), rows())
 
 
+def _told(summary: ExperimentSummary) -> str:
+    """Return the engine that answers are of: MariaDB, or the first one of a record without it."""
+    engines = [case.engine for case in summary.cases]
+    return "mariadb" if "mariadb" in engines else engines[0]
+
+
+def _by_name(summary: ExperimentSummary) -> dict[str, ClaimJudgement]:
+    """Return its claims by the names that answers have for them."""
+    own = {row.id: row for row in summary.claims if row.engine == _told(summary)}
+    return own | {f"{row.engine}:{row.id}": row for row in summary.claims}
+
+
 def first_lines(page: str) -> str:
     """Return the answer of a page of results: words of answers.yaml, figures of the kept record."""
     given = yaml.safe_load(ANSWERS.read_text())[page]
     found = experiment(given["record"])
-    engines = [case.engine for case in found.cases]
-    told = "mariadb" if "mariadb" in engines else engines[0]
-    claims = {row.id: row for row in found.claims if row.engine == told}
+    told = _told(found)
+    claims = _by_name(found)
     cases = {case.name: case for case in found.cases if case.engine == told}
 
     def figure(name: re.Match[str]) -> str:
@@ -383,9 +381,11 @@ MAKERS: dict[str, Callable[..., str]] = {
     "claims": claims,
     "figures": figures,
     "anomalies": kept_anomalies.anomalies,
+    "prices": kept_anomalies.prices,
     "managers": kept_managers.managers,
-    "appliers": appliers,
-    "protocols": protocols,
+    "appliers": kept_rates.appliers,
+    "protocols": kept_rates.protocols,
+    "rates": kept_rates.rates,
     "answer": answer,
     "effects": effects,
     "disk_use": disk_use,

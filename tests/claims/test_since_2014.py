@@ -8,7 +8,14 @@ from tests.claims.decidable import decidable
 # The first test of an experiment waits for its whole run.
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.long]
 
-NAMES = ("blocked_commit", "galera_far_node", "galera_two_sites", "semisync_threads")
+NAMES = (
+    "blocked_commit",
+    "galera_far_node",
+    "galera_two_sites",
+    "parallel_appliers",
+    "semisync_threads",
+    "server_versions",
+)
 
 
 def pytest_generate_tests(metafunc):
