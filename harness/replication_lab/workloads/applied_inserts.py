@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import clock
@@ -25,15 +26,18 @@ class AppliedInserts:
 
     def run(self, lab: Lab, seed: int) -> PlainOutcome:
         """Insert, then let the replica apply; each figure is in rows a second of the time that it took."""
-        (node,) = lab.topology.replicas
-        replica, log = Replica(lab.node(node.name).server()), BinaryLog(lab.node(lab.topology.source.name).server())
+        source, (node,) = lab.topology.source, lab.topology.replicas
+        server, log = lab.node(node.name).server(), BinaryLog(lab.node(source.name).server())
+        replica, own = Replica(server), BinaryLog(server)
         replica.stop_thread(APPLIER)
+        before = own.transactions()
         made = Inserts(self.clients, self.rows, keeps_samples=False).run(lab, seed)
         end, position = log.end(), log.position()
         clock.wait_until(lambda: replica.has_received(end), f"{node.name} to receive all", LONGEST_SECONDS)
+        waited = Proof.same(f"rows that {node.name} applied too soon", str(own.transactions() - before), "0")
         began = clock.timer()
         replica.start_thread(APPLIER)
         replica.wait_for(position, LONGEST_SECONDS)
         applied = made.commits / (clock.timer() - began)
         figures = {"applied_rows_per_second": applied, "source_rows_per_second": made.throughput}
-        return PlainOutcome(made.commits, figures)
+        return PlainOutcome(made.commits, figures, proofs=[waited])
