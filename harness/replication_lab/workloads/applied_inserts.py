@@ -33,7 +33,7 @@ class AppliedInserts:
         before = own.transactions()
         made = Inserts(self.clients, self.rows, keeps_samples=False).run(lab, seed)
         end, position = log.end(), log.position()
-        clock.wait_until(lambda: replica.has_received(end), f"{node.name} to receive all", LONGEST_SECONDS)
+        replica.wait_until_received(end, LONGEST_SECONDS)
         waited = Proof.same(f"rows that {node.name} applied too soon", str(own.transactions() - before), "0")
         began = clock.timer()
         replica.start_thread(APPLIER)
