@@ -383,6 +383,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "claims": claims,
     "figures": figures,
     "anomalies": kept_anomalies.anomalies,
+    "prices": kept_anomalies.prices,
     "managers": kept_managers.managers,
     "appliers": kept_rates.appliers,
     "protocols": kept_rates.protocols,

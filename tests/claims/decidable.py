@@ -14,7 +14,9 @@ def decidable(name: str, preset: str, engine: str) -> list[str]:
     return [
         claim.id
         for claim in known.claims
-        if claim.id not in chosen.undecidable and _has_its_cases(claim, measured, engine)
+        if claim.engine in ("", engine)
+        and claim.id not in chosen.undecidable
+        and _has_its_cases(claim, measured, engine)
     ]
 
 

@@ -9,8 +9,8 @@ from tests.claims.decidable import decidable
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.long]
 
 NAMES = (
-    *("blocked_commit", "galera_far_node", "galera_two_sites", "group_far_member"),
-    *("semisync_durability", "semisync_points", "semisync_threads"),
+    *("blocked_commit", "galera_far_node", "galera_two_sites", "group_far_member", "parallel_appliers"),
+    *("semisync_durability", "semisync_points", "semisync_threads", "server_versions"),
 )
 
 

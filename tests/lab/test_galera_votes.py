@@ -11,15 +11,21 @@ from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
+
+
+def _started(name: str) -> Lab:
+    """Start a topology of MariaDB; its links have no toxics."""
+    topology = catalogue.topology(name)
+    images.ensure(up.image_names("mariadb", topology=topology))
+    return project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}"))
 
 
 @pytest.fixture(scope="module")
 def pair(docker):
     """Yield a cluster of two, its links without toxics."""
-    topology = catalogue.topology("galera-2")
-    images.ensure(up.image_names("mariadb", topology=topology))
-    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}"))
+    lab = _started("galera-2")
     lab.node("node1").server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
     yield lab
     with signals.signals_held():
@@ -84,6 +90,30 @@ def test_two_clusters_that_were_written_separately_are_named(pair):
     assert status.view(pair).warnings == [separate.found]
     with pytest.raises(LabError, match="two clusters, written separately"):
         replication.of(pair).wait_until_together()
+
+
+def test_of_two_sites_the_one_with_the_casting_vote_goes_on(docker):
+    """While they are cut off, node1's site takes writes and the other one no reads; afterwards both have the row."""
+    lab = _started("galera-6")
+    try:
+        first, far = lab.node("node1").server(), lab.node("node4").server()
+        first.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
+        between = [lab.link(name) for name in lab.topology.toxics]
+        for link in between:
+            link.cut()
+        wait_until(lambda: GaleraNode(first).status().size == 3, "the site of node1 to be alone")
+        first.execute("INSERT INTO lab.t VALUES (1)")
+        wait_until(lambda: not GaleraNode(far).status().primary, "node4 to have no majority")
+        with pytest.raises(LabError, match="1047"):
+            far.value("SELECT COUNT(*) FROM lab.t")
+        for link in between:
+            link.enable()
+        wait_until_synced([lab.node(node.name).server() for node in lab.topology.nodes], 6)
+
+        assert far.value("SELECT COUNT(*) FROM lab.t") == 1
+    finally:
+        with signals.signals_held():
+            lab.down()
 
 
 @pytest.mark.parametrize("name", ["cut-node", pytest.param("kill-node", marks=pytest.mark.long)])

@@ -35,10 +35,11 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
 # The functions of the package whose last argument is a next step.
 MAKE_ERRORS = ("LabError", "unknown_name", "refuse_unknown")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
-# Where servers are spoken to, where the old words are explained, or where the address of a publication has them.
+# Where servers are spoken to, the old words are explained, or a publication has them in its title or address.
 DIALECTS = re.compile(
-    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|model/question/sql_text\.py|drills/forbidden\.yaml|faults/new_replica\.yaml)|"
-    r"compose/|images/|tests/|docs/glossary\.md|\.github/"
+    r"harness/replication_lab/(world/(sources\.yaml|mysql/(dialects\.yaml|server\.py))|model/question/sql_text\.py|"
+    r"drills/forbidden\.yaml|faults/new_replica\.yaml)|"
+    r"compose/|images/|tests/|docs/(glossary|parallel_appliers)\.md|\.github/"
 )
 
 

@@ -24,7 +24,7 @@ from tests.unit.valid_page import check
 LOSE = "lose-source"
 ACTED = Proof(what="source has ended", expected="137", found="137", ok=True)
 # Topologies without a node that takes over by itself or by the lab.
-ALONE = {"galera-2", "single"}
+ALONE = {"galera-2", "galera-6", "single"}
 
 
 def question(*topologies, **others) -> Question:

@@ -79,7 +79,7 @@ def test_a_kind_says_which_images_it_needs():
     assert list(pacemaker.ManagedMachines.images) == ["vm", "spindle", "arbiter", "load"]
 
 
-GALERA = {"galera", "galera-2", "galera-arbiter"}
+GALERA = {"galera", "galera-2", "galera-6", "galera-arbiter"}
 FOLLOWING = {"async", "chain", "fanout", "raid", "semisync", "semisync-3"}
 
 

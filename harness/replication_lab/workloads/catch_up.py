@@ -16,7 +16,6 @@ from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import APPLIER, Replica
-from replication_lab.world.mysql.server import Server
 
 FLUSHING = {
     "relaxed": {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0},
@@ -83,7 +82,7 @@ class Race:
         with changed(race.raced_arrays(lab), Limits()):
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
-                _wait_until_received(server, lag.source)
+                Replica(server).wait_until_received(BinaryLog(lag.source).end(), LONGEST)
             write_back(race.raced_arrays(lab))
         with ExitStack() as all_fast:
             fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
@@ -217,13 +216,6 @@ def _fast_until_closed(array: Array) -> ExitStack:
     stack = ExitStack()
     stack.enter_context(changed([array], FAST))
     return stack
-
-
-def _wait_until_received(server: Server, source: Server) -> None:
-    end = BinaryLog(source).end()
-    clock.wait_until(
-        lambda: Replica(server).has_received(end), f"{server.name} to have received the whole log", LONGEST
-    )
 
 
 def write_back(chosen: list[Array]) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from replication_lab.model.experiment.measuring import PlainOutcome
 from replication_lab.workloads.inserts import Inserts
-from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -31,7 +30,8 @@ class InsertsWithCpu:
         found = Inserts(rows=self.rows, think_ms=self.think_ms).run(lab, seed)
         end = BinaryLog(lab.node(source).server()).end()
         # The source works for a replica until that has received all, which may be later than the client's last answer.
-        wait_until(lambda: all(node.has_received(end) for node in nodes), "the replicas to receive all", SECONDS)
+        for node in nodes:
+            node.wait_until_received(end, SECONDS)
         used = lab.all_containers.cpu_seconds()[source] - before
         figures = {name: value for name, value in found.figures.items() if value is not None}
         return PlainOutcome(found.commits, {**figures, "source_cpu_ms": 1000 * used / found.commits}, found.samples)

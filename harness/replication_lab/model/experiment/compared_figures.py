@@ -24,6 +24,7 @@ FIGURES = {
     "sequential_read_iops_per_job": ComparedFigure("sequential reads/s"),
     "sequential_write_iops_per_job": ComparedFigure("sequential writes/s"),
     "reconnected_ms": ComparedFigure("time until the replica is connected again", more_is_better=False),
+    "applied_rows_per_second": ComparedFigure("rows/s applied on the replica"),
     "single_rows_per_second": ComparedFigure("rows/s applied on one disk"),
     "raid0_rows_per_second": ComparedFigure("rows/s applied on RAID0"),
     "raid1_rows_per_second": ComparedFigure("rows/s applied on RAID1"),

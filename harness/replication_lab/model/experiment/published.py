@@ -74,7 +74,8 @@ class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A claim: what it says, in words and as a relation, and what the literature and the law say about it.
 
     Without a relation it adds what was published to a claim that another entry, or the experiment's own file, makes.
-    `predicted` is a number, or the name of one that the experiment computes. `each` is as for a case.
+    `predicted` is a number, or the name of one that the experiment computes. `engine` is the only one that it is judged
+    on. `each` is as for a case.
     """
 
     sentence: str = ""
@@ -82,6 +83,7 @@ class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     published: float | None = None
     predicted: float | str | None = None
     law: bool = False
+    engine: str = ""
     each: list[str | list[Words]] = []
 
 

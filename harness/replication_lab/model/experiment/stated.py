@@ -68,6 +68,7 @@ def claims(entries: Mapping[str, ClaimData], words: Words) -> Iterator[Claim]:
             parse_relation(filled(found.relation, known)),
             predicted=_word(filled(predicted, known), known) if isinstance(predicted, str) else predicted,
             law=found.law,
+            engine=filled(found.engine, known),
         )
 
 

@@ -164,10 +164,14 @@ class Replica:
             tid=applier.get("TID"),
         )
 
-    def has_received(self, end: tuple[str, int]) -> bool:
-        """Return whether it has received its source's binary log up to this end, (file, place)."""
-        found = self.progress()
-        return found is not None and found.received >= end
+    def wait_until_received(self, end: tuple[str, int], seconds: float) -> None:
+        """Wait until it has received its source's binary log up to this end, (file, place)."""
+
+        def received() -> bool:
+            found = self.progress()
+            return found is not None and found.received >= end
+
+        wait_until(received, f"{self.server.name} to have received the whole log", seconds)
 
     def _applier(self) -> dict[str, Any]:
         """Return the applier's row of the process list; the receiver's row waits for its source to send."""
