@@ -37,7 +37,8 @@ from replication_lab.report import (
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner import soak as soaks
 from replication_lab.runner.application import Probe
-from replication_lab.runner.rounds import Run, World
+from replication_lab.runner.rounds import Run
+from replication_lab.runner.world import World
 from replication_lab.world import catalogue, places
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported

@@ -17,7 +17,7 @@ from replication_lab.model.lab.toxic import Toxic, ToxicBody
 from replication_lab.model.question.server_options import ServerOptions
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.runner.rounds import World
+from replication_lab.runner.world import World
 from replication_lab.witnesses.witness import Witnesses
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node

@@ -138,19 +138,25 @@ class FakeWorld:
     def observing(self, _lab: FakeLab, _across: Collection[str]) -> AbstractContextManager[Witnesses]:
         return nullcontext(Witnesses([FakeWitness(each) for each in self.obligations]))
 
-    def wait_for_quiet(self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None]) -> bool:
+    def machines(self, sites: Iterable[str]) -> dict[str, str]:
+        # All its sites are on one machine.
+        return dict.fromkeys(sites, "")
+
+    def wait_for_quiet(
+        self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None], site: str = ""
+    ) -> bool:
         self.waited.append(seconds)
         self.clock.pause(seconds)
         return False
 
     @contextmanager
-    def cpu_speed(self) -> Iterator[Speed]:
+    def cpu_speed(self, _site: str = "") -> Iterator[Speed]:
         found = Speed()
         yield found
         found.loop_us = self.loop_us(self.loads)
 
-    def doubts(self, _workload: object) -> list[str]:
+    def doubts(self, _workload: object, _site: str = "") -> list[str]:
         return []
 
-    def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
+    def noise(self, own: Iterable[FakeLab], _site: str = "") -> FakeNoise:
         return FakeNoise(self, tuple(own))

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import docker
@@ -32,6 +32,35 @@ class EngineElsewhere:
     # The interface of this machine that leads there, and its address. The namespace there has the interface's name.
     device: str = ""
     neighbour: str = ""
+    # The engine's process, the last of them; it is added to where the engine is started again.
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, *command: str) -> None:
+        """Start the engine by this command and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            running = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(running)
+
+        def answers() -> bool:
+            assert running.poll() is None, (self.folder / "log").read_text()[-2000:]
+            try:
+                return bool(self.client().ping())
+            except docker.errors.DockerException:
+                return False
+
+        wait_until(answers, "the engine to answer", SECONDS)
+
+    def stop(self) -> None:
+        """End the engine, and its containers with it."""
+        self.processes[-1].terminate()
+        self.processes[-1].wait(SECONDS)
+
+    def restart(self) -> None:
+        """End the engine and start it again."""
+        self.stop()
+        self.start(*map(str, self.processes[-1].args))
 
     @contextmanager
     def unreachable(self) -> Iterator[None]:
@@ -59,7 +88,7 @@ class EngineElsewhere:
         assert dropped, f"no packet of {size} bytes or more arrived at {self.host} for containers: nothing was dropped"
 
     def client(self) -> docker.DockerClient:
-        return docker.DockerClient(self.host)
+        return docker.DockerClient(f"unix://{self.folder}/socket")
 
     def things(self) -> list[str]:
         """Return the names of its containers, volumes and networks, but for those that each engine has."""
@@ -80,8 +109,11 @@ def _run(*command: str) -> str:
 
 
 @contextmanager
-def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
-    """Start an engine with these images in a namespace; at the end stop it and remove all of it."""
+def engine_elsewhere(*images: str, with_tls: bool = False, program: str = "dockerd") -> Iterator[EngineElsewhere]:
+    """Start an engine with these images in a namespace; at the end stop it and remove all of it.
+
+    `with_tls` lets it take only clients with the certificate in its folder. `program` is another version of it.
+    """
     name, number = f"lab-{secrets.token_hex(3)}", _free_number()
     there = f"10.77.{number}.2"
     with ExitStack() as stack:
@@ -97,9 +129,22 @@ def engine_elsewhere(*images: str) -> Iterator[EngineElsewhere]:
             _run(*inside, "link", "set", device, "up")
         _run(*inside, "route", "add", "default", "via", f"10.77.{number}.1")
         found = EngineElsewhere(f"tcp://{there}:2375", there, _in_memory(stack), name, f"10.77.{number}.1")
-        stack.enter_context(_engine(name, found.folder, found, number))
+        options = _certified(found.folder, there) if with_tls else ()
+        stack.enter_context(_engine(name, found.folder, found, number, *options, program=program))
         _load(found, images)
         yield found
+
+
+def _certified(folder: Path, address: str) -> tuple[str, ...]:
+    """Make an authority, and certificates of an engine at this address and of a client; return the engine's options."""
+    new = ("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-batch")
+    _run(*new, "-x509", "-subj", "/CN=ca", "-keyout", f"{folder}/ca-key.pem", "-out", f"{folder}/ca.pem")
+    for name, extra in (("server", f"subjectAltName=IP:{address}"), ("client", "extendedKeyUsage=clientAuth")):
+        made = ("-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca-key.pem", "-addext", extra)
+        key, cert = (f"{folder}/{name}-{part}.pem" for part in ("key", "cert"))
+        _run(*new, "-x509", "-subj", f"/CN={name}", *made, "-keyout", key, "-out", cert)
+    files = (f"--tlscacert={folder}/ca.pem", f"--tlscert={folder}/server-cert.pem", f"--tlskey={folder}/server-key.pem")
+    return ("--tlsverify", *files)
 
 
 @contextmanager
@@ -152,9 +197,15 @@ def _in_memory(stack: ExitStack) -> Path:
 
 
 def _load(there: EngineElsewhere, images: Sequence[str]) -> None:
+    if not images:
+        return
     saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
     subprocess.run(
-        ["docker", "--host", there.host, "load"], stdin=saved.stdout, check=True, capture_output=True, timeout=300
+        ["docker", "--host", f"unix://{there.folder}/socket", "load"],
+        stdin=saved.stdout,
+        check=True,
+        capture_output=True,
+        timeout=300,
     )
     assert saved.wait() == 0
 
@@ -228,29 +279,21 @@ def reached_by_ssh(elsewhere: EngineElsewhere) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _engine(namespace: str, folder: Path, found: EngineElsewhere, number: int) -> Iterator[None]:
-    with (folder / "log").open("wb") as log:
-        command = (
-            *("nsenter", f"--net=/run/netns/{namespace}", "dockerd"),
-            *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
-            *("--pidfile", str(folder / "pid"), "--host", found.host, "--host", f"unix://{folder}/socket"),
-            *("--bip", f"10.88.{number}.1/24", "--default-address-pool", f"base=10.89.{number}.0/24,size=27"),
-        )
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+def _engine(
+    namespace: str, folder: Path, found: EngineElsewhere, number: int, *options: str, program: str = "dockerd"
+) -> Iterator[None]:
+    command = (
+        *("nsenter", f"--net=/run/netns/{namespace}", program),
+        *("--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")),
+        *("--pidfile", str(folder / "pid"), "--host", found.host, "--host", f"unix://{folder}/socket"),
+        *("--bip", f"10.88.{number}.1/24", "--default-address-pool", f"base=10.89.{number}.0/24,size=27"),
+        *options,
+    )
     try:
-
-        def answers() -> bool:
-            assert running.poll() is None, (folder / "log").read_text()[-2000:]
-            try:
-                return bool(found.client().ping())
-            except docker.errors.DockerException:
-                return False
-
-        wait_until(answers, "the engine to answer", SECONDS)
+        found.start(*command)
         yield
     finally:
-        running.terminate()
-        running.wait(SECONDS)
+        found.stop()
         # An engine that ends leaves its namespaces' mounts.
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount in sorted((each for each in mounts if each.startswith(f"{folder}/")), reverse=True):

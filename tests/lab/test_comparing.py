@@ -21,7 +21,7 @@ from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.runner.rounds import World
+from replication_lab.runner.world import World
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import images, project

@@ -45,14 +45,11 @@ def there(command, swarm):
     wait_until(lambda: not any(left()), "nothing to be left", 30, hint=str(left()))
 
 
-def on(swarm, *nodes):
+def on(swarm, *nodes, network="overlay"):
     """Return the options that place the second and the third node on the other engines."""
-    placed = zip(nodes, swarm[1:], strict=True)
-    return [
-        *(word for node, engine in placed for word in ("--site", f"{node}={engine.host}")),
-        "--site-network",
-        "overlay",
-    ]
+    placed = zip(nodes, swarm[1:], strict=False)
+    options = [word for node, engine in placed for word in ("--site", f"{node}={engine.host}")]
+    return [*options, *(("--site-network", network) if network else ())]
 
 
 def test_a_cluster_of_three_sites_comes_up_and_is_proved(there, swarm, name):
@@ -79,8 +76,8 @@ def test_a_cluster_passes_its_drills_on_three_sites(drill, there, swarm):
 
 
 def test_replicas_on_two_sites_replicate_and_a_failover_leads_across(there, swarm, name):
-    """Each dials the Toxiproxy beside it, also after one of them was promoted."""
-    up = there("up", "semisync-3", "--lab", name, *on(swarm, "replica1", "replica2"))
+    """Each dials the Toxiproxy beside it, also after one of them was promoted. That it is one swarm is found."""
+    up = there("up", "semisync-3", "--lab", name, *on(swarm, "replica1", "replica2", network=""))
     promoted = there("failover", "replica1", "--lab", name)
     rejoined = there("rejoin", "source", "--lab", name)
     status = there("status", "--lab", name, "--json")
@@ -89,9 +86,22 @@ def test_replicas_on_two_sites_replicate_and_a_failover_leads_across(there, swar
     assert up.returncode == promoted.returncode == rejoined.returncode == 0, (
         up.stderr + promoted.stderr + rejoined.stderr
     )
+    assert "the engines are in one swarm: --site-network overlay" in up.stderr
     [lab] = json.loads(status.stdout)
     assert {link["name"] for link in lab["links"]} == {"replica1-source", "replica1-replica2"}
     assert all(link["round_trip_ms"] >= 5 for link in lab["links"]), lab["links"]
+
+
+def test_an_encrypted_network_carries_the_lab_or_says_what_the_kernel_lacks(there, swarm, name):
+    """Its packets need ESP with AES in GCM. Without that nothing crosses, and nothing is left."""
+    up = there("up", "async", "--lab", name, *on(swarm, "replica", network="encrypted"))
+    there("down", "--lab", name)
+    print(up.stderr)
+
+    if up.returncode == 0:
+        assert "verified: packets of full size cross link source-replica" in up.stderr
+    else:
+        assert "the kernel of each site with ESP" in up.stderr, up.stderr
 
 
 def test_engines_that_are_not_in_one_swarm_are_refused(command, swarm, name):

@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
-from replication_lab.runner import rounds
+from replication_lab.runner import world
 
 from tests.recipes.page import make_files, questions, recipes, shortened
 
@@ -25,7 +25,7 @@ def typed(monkeypatch, tmp_path):
     def passed():
         raise _Passed
 
-    monkeypatch.setattr(rounds.docker_engine, "ensure", passed)
+    monkeypatch.setattr(world.docker_engine, "ensure", passed)
     return lambda arguments: CliRunner().invoke(cli.cli, arguments, prog_name="lab")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 from replication_lab import cli
-from replication_lab.runner import rounds
+from replication_lab.runner import world
 
 # Files that the mistakes below name, and what is in them.
 FILES = {
@@ -268,7 +268,7 @@ def folder(tmp_path_factory):
 def files(monkeypatch, folder):
     """Work in that folder, on a machine whose Docker engine may not be asked."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(rounds.docker_engine, "ensure", lambda: pytest.fail("the mistake was not refused"))
+    monkeypatch.setattr(world.docker_engine, "ensure", lambda: pytest.fail("the mistake was not refused"))
 
 
 @pytest.mark.parametrize(("typed", "found", "way_on"), MISTAKES, ids=[typed for typed, _, _ in MISTAKES])
@@ -299,7 +299,7 @@ def test_a_question_is_saved_before_anything_is_measured(lab, files, folder, mon
     """A folder that is missing ends the command before the measurements, not after them."""
     saved = []
     monkeypatch.setattr(
-        rounds.docker_engine, "ensure", lambda: saved.append((folder / "question.yaml").exists()) or 1 / 0
+        world.docker_engine, "ensure", lambda: saved.append((folder / "question.yaml").exists()) or 1 / 0
     )
 
     lab("ask", *shlex.split(QUESTION), "--save", "question.yaml")
@@ -309,7 +309,7 @@ def test_a_question_is_saved_before_anything_is_measured(lab, files, folder, mon
 
 def test_a_saved_question_is_saved_again(lab, files, folder, monkeypatch):
     """Only a file of another kind is kept."""
-    monkeypatch.setattr(rounds.docker_engine, "ensure", lambda: 1 / 0)
+    monkeypatch.setattr(world.docker_engine, "ensure", lambda: 1 / 0)
     for clients in ("1,4", "1,8"):
         lab("ask", "semisync", "--vary", f"clients={clients}", "--save", "again.yaml")
 

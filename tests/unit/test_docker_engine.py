@@ -1,6 +1,7 @@
 """Is the machine left alone where it has an engine, and an engine installed only where that is meant?"""
 
 import contextlib
+import json
 import os
 import platform
 import re
@@ -15,7 +16,7 @@ import pytest
 from docker.errors import DockerException
 from replication_lab.cli import Deferred, cli
 from replication_lab.world import installing
-from replication_lab.world.docker import compose_version, own_engine
+from replication_lab.world.docker import by_ssh, compose_version, own_engine
 from replication_lab.world.docker import engine as docker_engine
 
 Usage = namedtuple("Usage", "total used free")
@@ -231,6 +232,22 @@ def test_a_context_that_names_another_engine_is_told(monkeypatch, said, found):
     monkeypatch.setattr(own_engine.subprocess, "run", run)
 
     assert ELSEWHERE() == found
+
+
+def test_the_certificates_for_an_endpoint_are_those_of_the_context_that_names_it(monkeypatch):
+    """A context without a certificate of the client's has none; both Docker's command and the SDK get them."""
+    there = {"TLSMaterial": {"docker": ["ca.pem", "cert.pem", "key.pem"]}, "Storage": {"TLSPath": "/tls/db2"}}
+    contexts = [
+        {"Endpoints": {"docker": {"Host": "tcp://db1:2376"}}, "TLSMaterial": {}, "Storage": {}},
+        {"Endpoints": {"docker": {"Host": "tcp://db2:2376"}}, **there},
+    ]
+    monkeypatch.setattr(own_engine, "_said", lambda verb, *_: "db1 db2" if verb == "ls" else json.dumps(contexts))
+    own_engine.certificates.cache_clear()
+
+    assert own_engine.certificates("tcp://db1:2376") == own_engine.certificates("ssh://db2") == ""
+    assert by_ssh.with_tls("tcp://db2:2376") == {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/tls/db2/docker"}
+    assert docker_engine.command_for("tcp://db2:2376")[3:5] == ["--tlsverify", "--tlscacert=/tls/db2/docker/ca.pem"]
+    own_engine.certificates.cache_clear()
 
 
 # --- installing one ---------------------------------------------------------------------------------------------------

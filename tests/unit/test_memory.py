@@ -5,7 +5,7 @@ from replication_lab import experiments
 from replication_lab.lab import memory
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.question.question import Question
-from replication_lab.runner import rounds
+from replication_lab.runner import world as run_world
 from replication_lab.world import catalogue, host
 
 
@@ -39,12 +39,12 @@ def test_virtual_machines_count_with_their_memory(with_mib, refused):
 
 def test_a_run_refuses_labs_that_do_not_fit(with_mib, monkeypatch, refused):
     """Both engines of a question run at the same time; the engines of an experiment run one after another."""
-    for module, name in ((rounds.docker_engine, "ensure"), (rounds.labs, "tidy"), (rounds.images, "ensure")):
+    for module, name in ((run_world.docker_engine, "ensure"), (run_world.labs, "tidy"), (run_world.images, "ensure")):
         monkeypatch.setattr(module, name, lambda *_: None)
     asked = experiments.asked(Question(topologies=["semisync"], vary={"engine": ["mariadb", "mysql-8.0"]}))
     with_mib(300)
     labs = [asked.labs(asked.preset("ask"), engine) for engine in asked.engines]
 
-    rounds.World().make_ready(labs, print, "run semisync_wan")
+    run_world.World().make_ready(labs, print, "run semisync_wan")
     together = [[lab for part in labs for lab in part]]
-    assert "4 servers in labs" in refused(rounds.World().make_ready, together, print, "ask semisync").expected
+    assert "4 servers in labs" in refused(run_world.World().make_ready, together, print, "ask semisync").expected

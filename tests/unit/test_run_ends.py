@@ -47,7 +47,7 @@ def test_the_first_round_tells_how_long_the_others_take(fake_world, runs, undraw
     running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), told.append, fake_world())
 
     assert len([line for line in told if line.startswith("  round 1 took ")]) == 1
-    assert _time_left(90, Preset("quick", 3, 8, {})) == "  round 1 took 90 s; the others take 3.0 to 10.5 minutes"
+    assert _time_left(90, Preset("quick", 3, 8, {}), 1) == "  round 1 took 90 s; the others take 3.0 to 10.5 minutes"
 
 
 def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):

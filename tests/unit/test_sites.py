@@ -233,7 +233,7 @@ def test_what_is_left_on_a_forgotten_site_is_a_leftover_once_a_command_uses_it(a
     lab_files.remove("lab-a")
     monkeypatch.setattr(sites, "_used", set())
     assert leftovers.sweep() == []
-    sites.use(APART)
+    sites.use([DB2])
 
     assert len(sites.clients()) == 2 and leftovers.sweep() == ["lab-a"] and all(each.removed for each in there)
 

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 from docker.errors import APIError
+from replication_lab.cli.options import sites_of
 from replication_lab.cli.sites import join as join_command
 from replication_lab.model.lab.site import Site
-from replication_lab.world import owners
+from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import swarm
 
@@ -63,6 +64,23 @@ def engines(monkeypatch):
         return here, there
 
     return are
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "addresses", "network"),
+    [
+        (MANAGER, WORKER, (), "overlay"),
+        (MANAGER, WORKER, ("source=10.1.0.1", "replica=10.1.0.2"), "ports"),
+        (IN_NONE, WORKER, ("source=10.1.0.1", "replica=10.1.0.2"), "ports"),
+    ],
+)
+def test_engines_that_are_in_one_swarm_are_found(here, there, addresses, network, engines, capsys):
+    """Then its network is taken, and told, unless addresses are given."""
+    engines(Engine(here), Engine(there))
+    found = sites_of(catalogue.topology("semisync"), (f"replica={DB2}",), addresses, None)
+
+    assert {site.network for site in found.values()} == {network}
+    assert ("the engines are in one swarm" in capsys.readouterr().err) == (network == "overlay")
 
 
 def test_the_network_is_made_once_by_a_manager_wherever_it_is(engines):

@@ -64,6 +64,7 @@ DECIDED_BY_A_FILE = (
 @click.option("--seed", default=7, show_default=True)
 @options.on_noise
 @options.clients_from
+@click.option("--sites", default=options.HERE, show_default=True, metavar="ENGINE[,ENGINE…]")
 @options.keep_failed
 @options.as_json
 def run(
@@ -74,6 +75,7 @@ def run(
     seed: int,
     noise: str,
     keep: bool,
+    sites: str,
     json_: bool,
     **others: Any,
 ) -> None:
@@ -92,7 +94,7 @@ def run(
     engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
     if against:
         _refuse_the_same(against.server, engines or found.default_engines)
-    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
+    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep, options.endpoints_of(sites)), tell)
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     leave(summary.exit_code)

@@ -75,7 +75,7 @@ def up(
     toxics: tuple[str, ...],
     sites: tuple[str, ...],
     site_addresses: tuple[str, ...],
-    site_network: str,
+    site_network: str | None,
     endpoint: str | None,
     manager: str | None,
     storage: tuple[str, ...],

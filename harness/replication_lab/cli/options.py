@@ -7,18 +7,30 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
+from replication_lab.cli.console import tell
 from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
 from replication_lab.model.core.quantity import COUNT, DURATION, WrittenQuantity
 from replication_lab.model.lab.server_name import by_node, lab_text, text_of_nodes
-from replication_lab.model.lab.site import ADDRESS_OPTION, NETWORKS, OPTION, PORTS, Site, placed
+from replication_lab.model.lab.site import (
+    ADDRESS_OPTION,
+    NETWORK_OPTION,
+    NETWORKS,
+    OPTION,
+    OVERLAY,
+    PORTS,
+    Site,
+    placed,
+)
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import beside_nodes, engine
+from replication_lab.world.docker import beside_nodes, engine, swarm
 from replication_lab.world.docker import sites as running_sites
 
+# The command's own engine.
+HERE = "here"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -126,19 +138,34 @@ of_manager = click.option(
 of_sites = all_of(
     click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
-    click.option("--site-network", type=click.Choice(NETWORKS), default=PORTS, show_default=True),
+    click.option("--site-network", type=click.Choice(NETWORKS)),
 )
 
 
 def sites_of(
-    topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...], network: str
+    topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...], network: str | None
 ) -> dict[str, Site]:
-    """Return the site of each node, where this command also looks for labs; empty for a lab on one engine."""
+    """Return the site of each node, where this command also looks for labs; empty for a lab on one engine.
+
+    Without addresses and a network, that of the swarm is taken if all the engines are in one.
+    """
     asked = pairs(OPTION, endpoints, "replica=ssh://ops@db2")
     named = {node: engine.endpoint_of(text) for node, text in asked.items()}
+    if network is None:
+        at = {named.get(node.name, "") for node in topology.nodes}
+        is_joined = len(at) > 1 and not addresses and swarm.is_one(at)
+        network = OVERLAY if is_joined else PORTS
+        if is_joined:
+            tell(f"the engines are in one swarm: {NETWORK_OPTION} {OVERLAY}")
     found = placed(topology, named, pairs(ADDRESS_OPTION, addresses, "replica=10.1.0.2"), network)
-    running_sites.use(found)
+    running_sites.use(site.endpoint for site in found.values())
     return found
+
+
+def endpoints_of(text: str) -> tuple[str, ...]:
+    """Return the endpoints of a list of engines, each once; that of `here`, the command's own engine, is empty."""
+    named = [each for each in text.split(",") if each] or [HERE]
+    return tuple(dict.fromkeys("" if each == HERE else engine.endpoint_of(each) for each in named))
 
 
 def percentage(text: str, option: str) -> float:

@@ -2,15 +2,12 @@
 
 import click
 
-from replication_lab.cli import command, console, help_of
+from replication_lab.cli import command, console, help_of, options
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import as_json, of_yes
 from replication_lab.model.lab.site import Site
 from replication_lab.world.docker import engine, swarm
-
-# The command's own engine.
-HERE = "here"
 
 sites = click.Group("sites", help=help_of("sites"))
 
@@ -22,7 +19,7 @@ sites = click.Group("sites", help=help_of("sites"))
 def join(machines: tuple[str, ...], yes: bool, json_: bool) -> None:
     engine.client()
     addresses = pairs("ENGINE=ADDRESS", machines, "here=10.1.0.1")
-    found = {_endpoint(text): address for text, address in addresses.items()}
+    found = {options.endpoints_of(text)[0]: address for text, address in addresses.items()}
     shown = ", ".join(f"{Site(endpoint)} ({address})" for endpoint, address in found.items())
     _agree(f"a swarm would be made of {shown}", "join", machines, yes)
     swarm.join(found)
@@ -38,7 +35,7 @@ def join(machines: tuple[str, ...], yes: bool, json_: bool) -> None:
 @as_json
 def leave(engines: tuple[str, ...], yes: bool, json_: bool) -> None:
     engine.client()
-    found = [_endpoint(text) for text in engines]
+    found = options.endpoints_of(",".join(engines))
     shown = ", ".join(str(Site(endpoint)) for endpoint in found)
     _agree(f"{shown} would leave their swarm", "leave", engines, yes)
     swarm.leave(found)
@@ -46,10 +43,6 @@ def leave(engines: tuple[str, ...], yes: bool, json_: bool) -> None:
         print_json({"left": found})
         return
     tell(f"no longer in a swarm: {shown}")
-
-
-def _endpoint(text: str) -> str:
-    return "" if text == HERE else engine.endpoint_of(text)
 
 
 def _agree(what: str, words: str, given: tuple[str, ...], yes: bool) -> None:

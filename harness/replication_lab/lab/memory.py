@@ -16,15 +16,15 @@ from replication_lab.world.machines import vm
 SERVER_MIB = 100
 
 
-def check(labs: Sequence[tuple[Topology, str, Mapping[str, Storage]]]) -> None:
-    """Refuse labs (topology, its servers, storage of its nodes) that do not fit into memory at once.
+def check(labs: Sequence[tuple[Topology, str, Mapping[str, Storage]]], site: str = "") -> None:
+    """Refuse labs (topology, its servers, storage of its nodes) that do not fit into a site's memory at once.
 
     The host would kill a server.
     """
     own = [mib for topology, engine, storage in labs for mib in _servers(topology, engine, storage)]
     machines = sum(_machines(topology, storage) for topology, _, storage in labs)
     needed = sum(own) + (machines * vm.each_mib() if machines else 0)
-    available = host.available_mib(reach.machine_files(host.MEMORY))
+    available = host.available_mib(reach.machine_files(host.MEMORY, site=site))
     if available < needed:
         counted = {"server": len(own), "virtual machine": machines}
         told = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)

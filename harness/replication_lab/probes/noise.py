@@ -175,15 +175,17 @@ def _why_hidden(labs: Iterable[Lab], clients_here: bool = False) -> str:
     return f"{elsewhere}, and clients run on this machine: the way there takes part of each commit's time"
 
 
-def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
+def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell, site: str = "") -> bool:
     """Wait until the machine is quiet while no load runs, at most this long; return whether it is.
+
+    It is that of the command's engine, or of a site on another machine.
 
     Return False at once if its load cannot be read.
     """
     labs, quiet, told = tuple(labs), 0, ""
     if _why_hidden(labs):
         return False
-    reader = Reader(labs)
+    reader = Reader(labs, site, [site] if site else ())
     try:
         before = reader.read()
     except LabError:

@@ -243,6 +243,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     """A run of an experiment; `counts` is the unit of its load: commits, or transactions, some of which only read.
 
     `by_interval` is the number of verdicts that an interval decided, `expected_wrong` how many of them may be wrong.
+    `sites` is the number of rounds that each site measured, if they are several.
     """
 
     experiment: str
@@ -262,6 +263,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     drilled: list[DrilledRow] = []
     by_interval: int = 0
     expected_wrong: float = 0.0
+    sites: dict[str, int] = {}
 
     @property
     def answers(self) -> bool:

@@ -1,7 +1,7 @@
 """summary.json: the findings of a run, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.experiment import ComparisonTable, Experiment
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.quantities import Difference, Figure, unit_of
+from replication_lab.model.lab.site import Site
 from replication_lab.model.question.load import kept
 from replication_lab.model.question.question import Effect
 from replication_lab.model.record.measurement import Measurement, pooled
@@ -80,7 +81,14 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         drilled=drilled_rows(experiment, record),
         by_interval=by_interval,
         expected_wrong=round(by_interval * experiment.plan(record).alpha, 4),
+        sites=_sites(record),
     )
+
+
+def _sites(record: Record) -> dict[str, int]:
+    """Return how many rounds each of several sites measured, by its name; empty for a run at one."""
+    found = Counter(str(Site(site)) for site in record.sites.values())
+    return dict(found) if len(found) > 1 else {}
 
 
 def _code(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> int:
@@ -220,7 +228,7 @@ def _case(experiment: Experiment, record: Record, engine: str, name: str, about:
 
 def _figures(experiment: Experiment, record: Record, engine: str, case: str) -> dict[str, FigureRow]:
     names = dict.fromkeys(name for m in record.of(engine, case) for name in m.figures)
-    measured = {name: _mean(list(record.series(engine, case, name).values())) for name in names}
+    measured = {name: _mean(record, record.series(engine, case, name)) for name in names}
     published = experiment.published(case)
     predicted = experiment.predicted(case, {name: value for name, (value, _) in measured.items() if value is not None})
     names |= dict.fromkeys([*published, *predicted])
@@ -230,11 +238,13 @@ def _figures(experiment: Experiment, record: Record, engine: str, case: str) -> 
     }
 
 
-def _mean(values: list[float]) -> tuple[float | None, Interval | None]:
+def _mean(record: Record, series: dict[int, float]) -> tuple[float | None, Interval | None]:
+    values = list(series.values())
     if not values or not all(map(math.isfinite, values)):
         return None, None
     try:
-        return math.fsum(values) / len(values), interval_of_mean(values, DISPLAY_LEVEL)
+        found = interval_of_mean(values, DISPLAY_LEVEL, record.sites_of(series))
+        return found.estimate, found
     except NoInterval:
         return math.fsum(values) / len(values), None
 

@@ -104,9 +104,10 @@ def expected_wrong(summary: ExperimentSummary) -> str:
     if not summary.by_interval:
         return ""
     many, wrong = summary.by_interval, summary.expected_wrong
+    rounds = " and ".join(f"{count} at {site}" for site, count in summary.sites.items())
     return (
         f"{many} verdict{'s' if many > 1 else ''} by intervals, each wrong with a risk of at most {wrong / many:.0%}: "
-        f"expect at most {wrong:.2g} wrong ones"
+        f"expect at most {wrong:.2g} wrong ones{f'; rounds: {rounds}, and each site is a block' if rounds else ''}"
     )
 
 

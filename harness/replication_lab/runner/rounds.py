@@ -1,182 +1,48 @@
 """Runs an experiment: labs up, cases in shuffled rounds, everything recorded as it happens, until it is decided."""
 
 import math
-import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from replication_lab import replication
-from replication_lab.lab import managers, memory
-from replication_lab.lab import up as labs
 from replication_lab.model.core.event import KEPT, NOISY, End
 from replication_lab.model.core.noise import STOP
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import exit_code
-from replication_lab.model.drill.evidence import Evidence, Looked
-from replication_lab.model.experiment.case import LabSpec
+from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.drilled import KnownInDrills
 from replication_lab.model.experiment.experiment import Experiment, Preset, schedule
-from replication_lab.model.experiment.measuring import Workload
 from replication_lab.model.experiment.relations import Place
 from replication_lab.model.experiment.run_request import RunRequest
-from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.storage import Storage
-from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.question.server_options import ServerOptions
+from replication_lab.model.lab.site import Site
 from replication_lab.model.record import record
-from replication_lab.probes.cpu_speed import Speed, measured_speed
-from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
-from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.runner import asked_drills, described
+from replication_lab.runner import asked_drills
 from replication_lab.runner.session import EngineSession
-from replication_lab.runner.watched import watching
-from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses, observing
-from replication_lab.world import catalogue, clock, revisions, signals
-from replication_lab.world.docker import beside_nodes, images, machine, option_check, project, servers
-from replication_lab.world.docker import engine as docker_engine
+from replication_lab.runner.world import World
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
-from replication_lab.world.packets import packet_ability
 
+# The cases that a site measures, by engine and case; and rounds of one machine, by their numbers.
+Sessions = dict[Place, tuple[EngineSession, Case]]
+Turns = list[tuple[int, list[tuple[EngineSession, Case]]]]
 # How the rounds end: all claims are decided, or the undecided ones would need more rounds than planned.
 DECIDED, GIVEN_UP = "decided", "given up"
 # Seconds that a run waits for a quiet machine: in total, and before one measurement.
 PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
 
-class World:
-    """The part of the world that a run needs; the unit tests use tests.fakes.world in its place."""
-
-    # What its witnesses prove of each measurement.
-    obligations = OBLIGATIONS
-
-    def __init__(self) -> None:
-        self._left_up: set[str] = set()
-
-    def environment(self) -> dict[str, Any]:
-        return described.environment()
-
-    def now(self) -> str:
-        return clock.now()
-
-    def make_ready(
-        self,
-        together: Sequence[Sequence[LabSpec]],
-        tell: Tell,
-        command: str,
-        toxics: Iterable[tuple[str, Toxic]] = (),
-        files: Iterable[tuple[LabSpec, ServerOptions]] = (),
-    ) -> None:
-        """Refuse impossible labs and toxics before anything starts; an error suggests `command` with another engine.
-
-        Each of `toxics` comes with its link, or with a node for all of the node's links. `files` are the options that
-        cases set on their labs; the servers' own programs check the my.cnf files among them.
-
-        The labs of each part of `together` run at the same time.
-        """
-        wanted = [(catalogue.topology(spec.topology), spec) for part in together for spec in part]
-        for topology, spec in wanted:
-            replication.refuse_unfit_servers(topology, spec.engine, command)
-        docker_engine.ensure()
-        labs.tidy(tell)
-        for topology, spec in wanted:
-            servers.make_ready(topology, spec.engine)
-        images.ensure(dict.fromkeys(name for _, spec in wanted for name in _images(spec)))
-        packet_ability.refuse_unable(toxics, [topology for topology, _ in wanted])
-        for spec, options in files:
-            topology = catalogue.topology(spec.topology)
-            nodes = [node.name for node in topology.nodes]
-            option_check.check(topology, spec.engine, dict.fromkeys(nodes, spec.cnf) | dict(options.on(nodes).files))
-        for part in together:
-            memory.check([(catalogue.topology(spec.topology), spec.engine, _placed(spec)) for spec in part])
-
-    @contextmanager
-    def lab(self, spec: LabSpec) -> Iterator[Lab]:
-        """Yield a dedicated lab for the run; remove it at the end in any case, unless `leave_up` was called for it."""
-        found = catalogue.topology(spec.topology)
-        storage = _placed(spec)
-        name, launcher = (
-            f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}",
-            labs.launcher_of(found),
-        )
-        asked = LabRequest(
-            found,
-            spec.engine,
-            name,
-            storage=storage,
-            load=True,
-            launcher=launcher,
-            endpoint=spec.endpoint,
-            manager=spec.manager,
-        )
-        lab = project.start(asked)
-        try:
-            managers.begin_quietly(lab)
-            yield lab
-        finally:
-            if lab.name not in self._left_up:
-                with signals.signals_held():
-                    lab.down()
-
-    def leave_up(self, lab: Lab, tell: Tell) -> str:
-        """Let a lab stay up after its block; return the reason why the run ends."""
-        self._left_up.add(lab.name)
-        return labs.leave_up(lab, tell)
-
-    def drill(self, run: "Run", engine: str, what: asked_drills.Planned) -> Evidence:
-        """Run one drill of a question; return its evidence."""
-        return asked_drills.done(run.experiment, engine, what, run.asked.seed, run.journal.folder, run.tell)
-
-    def round_trip(self, lab: Lab, link: str) -> RoundTrip:
-        return RoundTrip(lab.link(link))
-
-    def watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
-        """Ask each node about once a second within the block; times are the clock's."""
-        return watching(replication.of(lab), 0.0)
-
-    def observing(self, lab: Lab, across: Collection[str]) -> AbstractContextManager[Witnesses]:
-        """Observe the lab within the block with all witnesses; `across` names the links with a condition."""
-        return observing(lab, across)
-
-    def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
-        return wait_for_quiet(own, seconds, tell)
-
-    def cpu_speed(self) -> AbstractContextManager[Speed]:
-        """Measure the speed of the CPUs of the engine's machine within the block."""
-        return measured_speed(beside_nodes.on_machine())
-
-    def doubts(self, workload: Workload[Lab]) -> list[str]:
-        """Return why what a load measures is not only the lab's: a load of the user's own runs in this process."""
-        elsewhere = machine.facts().elsewhere
-        if not elsewhere or type(workload).__module__.startswith("replication_lab."):
-            return []
-        return [f"{elsewhere}, and the load runs on this machine: the way there takes part of each commit's time"]
-
-    def noise(self, own: Iterable[Lab]) -> NoiseMeter:
-        """Return a noise meter to which all labs of the run are none of others: idle labs use some CPU as well."""
-        return NoiseMeter(own)
-
-
-def _time_left(seconds: float, plan: Preset) -> str:
-    """Return how long the rounds after the first one take, if each takes as long."""
-    fewest, most = ((rounds - 1) * seconds / 60 for rounds in (plan.min_rounds, plan.max_rounds))
-    return f"  round 1 took {seconds:.0f} s; the others take {fewest:.1f} to {most:.1f} minutes"
-
-
-def _storage(spec: LabSpec) -> dict[str, Storage]:
-    return catalogue.topology(spec.topology).storage if spec.storage is None else dict(spec.storage)
-
-
-def _placed(spec: LabSpec) -> dict[str, Storage]:
-    return labs.placed_on(_storage(spec), spec.engine)
-
-
-def _images(spec: LabSpec) -> list[str]:
-    topology = catalogue.topology(spec.topology)
-    return labs.image_names(spec.engine, True, topology, _storage(spec), spec.endpoint, spec.manager)
+def _time_left(seconds: float, plan: Preset, sites: int) -> str:
+    """Return how long the rounds after the first ones, one at each site, take if each takes as long."""
+    fewest, most = (max(rounds - sites, 0) / sites * seconds / 60 for rounds in (plan.min_rounds, plan.max_rounds))
+    first = f"rounds 1 to {sites}" if sites > 1 else "round 1"
+    return f"  {first} took {seconds:.0f} s; the others take {fewest:.1f} to {most:.1f} minutes"
 
 
 @dataclass
@@ -192,12 +58,13 @@ class Run:
     left_up: str = ""
     # Seconds that the run may still wait for a quiet machine.
     patience: float = PATIENCE
-    # The labs of the engines that are being measured: idle ones use some CPU as well, which is not noise.
-    up: list[Lab] = field(default_factory=list)
+    # The labs of the engines that are being measured, by machine: idle ones use some CPU as well, which is not noise.
+    up: dict[str, list[Lab]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         self.experiment: Experiment[Lab] = self.asked.experiment
         self.preset, self.engines = self.asked.extent, self.asked.servers
+        self._stopping = threading.Event()
 
     def run(self) -> Path:
         """Run and return the run's folder. End the record in any case; raise errors again, except interruptions."""
@@ -213,12 +80,17 @@ class Run:
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
 
-    def wait_for_quiet(self) -> bool:
-        """Wait until the machine is quiet, or for as long as is left; False if the time for waiting is used up."""
+    @cached_property
+    def machines(self) -> dict[str, str]:
+        """The first site on the machine of each: only sites on different machines are measured at the same time."""
+        return self.world.machines(self.asked.sites)
+
+    def wait_for_quiet(self, machine_: str = "") -> bool:
+        """Wait until a machine is quiet, or for as long as is left; False if the time for waiting is used up."""
         if self.patience <= 0:
             return False
         began = clock.timer()
-        self.world.wait_for_quiet(self.up, min(self.patience, PATIENCE_AT_ONCE), self.tell)
+        self.world.wait_for_quiet(self.up[machine_], min(self.patience, PATIENCE_AT_ONCE), self.tell, machine_)
         self.patience -= clock.timer() - began
         return True
 
@@ -263,7 +135,12 @@ class Run:
     def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:
             stack.callback(self.up.clear)
-            sessions = [EngineSession(self, self._started(engine, labs[engine], stack), engine) for engine in labs]
+            started = {engine: self._started(engine, labs[engine], stack) for engine in labs}
+            sessions = [
+                EngineSession(self, {spec: lab for spec, lab in up.items() if spec.site == site}, engine, site)
+                for engine, up in started.items()
+                for site in self.asked.sites
+            ]
             with self._left_up_if_failed(sessions):
                 for session in sessions:
                     session.open()
@@ -304,27 +181,56 @@ class Run:
     def rounds(self, sessions: list[EngineSession]) -> str:
         """Measure rounds until all claims are decided or a limit is reached; return DECIDED, GIVEN_UP or the limit.
 
-        After the plan's first rounds only the cases of claims that are still open are measured.
+        After the plan's first rounds only the cases of claims that are still open are measured. Sites take turns, a
+        whole round each: so what a round compares was measured at one site.
         """
         plan, ends = self.preset, clock.timer() + 60 * (self.preset.max_minutes or math.inf)
-        everything = {(session.engine, case.name): (session, case) for session in sessions for case in session.cases}
-        for number, order in schedule(list(everything), plan.max_rounds, self.asked.seed, self._compared(sessions)):
-            still_open = self._open(sessions) if number > plan.min_rounds else None
-            chosen = [place for place in order if still_open is None or place in still_open]
-            if not chosen:
+        at: dict[str, Sessions] = {site: {} for site in self.asked.sites}
+        for session in sessions:
+            at[session.site] |= {(session.engine, case.name): (session, case) for case in session.cases}
+        places = list(dict.fromkeys(place for each in at.values() for place in each))
+        order = schedule(places, plan.max_rounds, self.asked.seed, self._compared(sessions))
+        while batch := list(islice(order, len(at))):
+            number, began = batch[0][0], clock.timer()
+            still_open = self._open(sessions) if number > plan.min_rounds else set(places)
+            if not still_open.intersection(places):
                 return self._without_open_claims(sessions)
-            if clock.timer() > ends:
+            if began > ends:
                 return "time limit"
-            began = clock.timer()
-            for position, (session, case) in enumerate(map(everything.__getitem__, chosen), 1):
-                rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
-                self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
-                if not session.measure_quietly(case, number) and self.asked.noise == STOP:
-                    return NOISY
-            if number == 1 < plan.max_rounds:
+            turns: dict[str, Turns] = defaultdict(list)
+            for (each, shuffled), (site, there) in zip(batch, at.items(), strict=False):
+                chosen = [there[place] for place in shuffled if place in still_open]
+                turns[self.machines[site]].append((each, chosen))
+            if not all(self._at_once(lambda part: all(self._round(*turn) for turn in part), list(turns.values()))):
+                return NOISY
+            if number == 1 and plan.max_rounds > len(at):
                 self._tell_noise()
-                self.tell(_time_left(clock.timer() - began, plan))
+                self.tell(_time_left(clock.timer() - began, plan, len(at)))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
+
+    def _at_once(self, act: Callable[[Turns], bool], parts: list[Turns]) -> list[bool]:
+        """Measure on all machines at once. If a part fails, the others end after the load that runs."""
+        if len(parts) == 1:
+            return [act(parts[0])]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            try:
+                return list(pool.map(act, parts))
+            except BaseException:
+                self._stopping.set()
+                raise
+
+    def _round(self, number: int, chosen: Sequence[tuple[EngineSession, Case]]) -> bool:
+        """Measure the cases of a round at its site; return whether the run may go on."""
+        rounds = f"round {number} of {self.preset.min_rounds}-{self.preset.max_rounds}"
+        for position, (session, case) in enumerate(chosen, 1):
+            if self._stopping.is_set():
+                return False
+            where = f" at {Site(session.site)}" if len(self.asked.sites) > 1 else ""
+            self.tell(f"{session.engine}, {rounds}{where}, {position}/{len(chosen)}: {case.about}")
+            if not session.measure_quietly(case, number) and self.asked.noise == STOP:
+                self._stopping.set()
+                return False
+        return True
 
     def _tell_noise(self) -> None:
         """Tell how noisy the measurements were so far, and what the last noisy one was disturbed by."""
@@ -333,7 +239,8 @@ class Run:
             self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
 
     def _without_open_claims(self, sessions: list[EngineSession]) -> str:
-        judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]
+        engines = dict.fromkeys(session.engine for session in sessions)
+        judged = [one for engine in engines for one in self.experiment.judge(self.journal.record, engine)]
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
     def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
@@ -345,8 +252,8 @@ class Run:
         claims = {claim.id: claim.relation for claim in self.experiment.claims}
         return {
             place
-            for session in sessions
-            for judgement in self.experiment.judge(self.journal.record, session.engine)
+            for engine in dict.fromkeys(session.engine for session in sessions)
+            for judgement in self.experiment.judge(self.journal.record, engine)
             if not judgement.settled
-            for place in claims[judgement.id].measured_on(session.engine)
+            for place in claims[judgement.id].measured_on(engine)
         }

@@ -31,7 +31,8 @@ from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # a run opens its sessions
-    from replication_lab.runner.rounds import Run, World
+    from replication_lab.runner.rounds import Run
+    from replication_lab.runner.world import World
 
 Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
@@ -88,10 +89,13 @@ class EngineSession:
     run: "Run"
     labs: dict[LabSpec, Lab]
     engine: str
+    site: str = ""
 
     def __post_init__(self) -> None:
         self.calibration = Calibration(self.run.world)
         self.preset = self.run.preset
+        # The first site on the machine of this one.
+        self.machine = self.run.machines[self.site]
 
     @property
     def experiment(self) -> Experiment[Lab]:
@@ -110,11 +114,11 @@ class EngineSession:
         return sorted(case.needs - self.lab_of(case).features) if case.needs else []
 
     def lab_of(self, case: Case) -> Lab:
-        return self.labs[self.experiment.lab_of(case).on(self.engine)]
+        return self.labs[self.experiment.lab_of(case).on(self.engine, self.site)]
 
     def open(self) -> None:
         """Record what came up, prepare the workload, and calibrate the toxics that the cases need."""
-        self.run.up.extend(self.labs.values())
+        self.run.up[self.machine].extend(self.labs.values())
         first = next(iter(self.labs.values()))
         self.preset = self.run.preset.on(first.node(first.topology.source.name).server().dialect.family)
         not_applicable = self._not_applicable()
@@ -167,19 +171,19 @@ class EngineSession:
                 return True
             if self.run.asked.noise == STOP:
                 break
-            if repeats and not self.run.wait_for_quiet():
+            if repeats and not self.run.wait_for_quiet(self.machine):
                 break
         return False
 
     def _measure(self, case: Case, number: int) -> Measurement:
         began = clock.timer()
-        blank = Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now())
-        with closing(self.run.world.noise(self.run.up)) as meter:
+        blank = Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now(), site=self.site)
+        with closing(self.run.world.noise(self.run.up[self.machine], self.machine)) as meter:
             try:
                 found = self._filled(blank, case, meter)
             except LabError as error:
                 signals.raise_interruption(error)
-                if why := next(filter(None, (lab.exit_reason() for lab in self.run.up)), ""):
+                if why := next(filter(None, (lab.exit_reason() for lab in self.run.up[self.machine])), ""):
                     raise LabError(
                         f"during case {case.name}: {why}", "every node running", "./lab report latest"
                     ) from error
@@ -193,7 +197,7 @@ class EngineSession:
         with self.run.world.observing(lab, case.toxics) as witnesses, self.experiment.arrange(lab, case) as watch:
             put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
             with all_at_once(put_on) as toxics:
-                with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:
+                with self._watching(lab) as looked, self.run.world.cpu_speed(self.machine) as speed:
                     meter.restart()
                     began = clock.timer()
                     outcome = workload.run(lab, self.run.next_seed())
@@ -214,7 +218,7 @@ class EngineSession:
             samples=dict(outcome.samples) if getattr(workload, "keeps_samples", True) else {},
             faults=faults,
             proofs=proofs,
-            doubts=self.run.world.doubts(workload),
+            doubts=self.run.world.doubts(workload, self.site),
             noise=noise,
             timeline=_timeline(outcome, looked, ran),
             findings=getattr(outcome, "findings", {}),
@@ -222,7 +226,7 @@ class EngineSession:
 
     def _with_speed(self, noise: Noise, case: Case, loop_us: float | None) -> Noise:
         """Add the CPUs' speed to the noise; they were disturbed if they were far slower than usual in this run."""
-        before = [(each.case, each.noise.loop_us) for each in self.run.journal.record.measurements]
+        before = [(m.case, m.noise.loop_us) for m in self.run.journal.record.measurements if m.site == self.site]
         every = [us for _, us in before if us]
         of_case = [us for name, us in before if us and name == case.name]
         noise = replace(noise, loop_us=loop_us)

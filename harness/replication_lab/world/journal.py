@@ -1,6 +1,7 @@
 """The folder of a run, of an experiment or of drills: its record, written line by line as things happen."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
@@ -26,9 +27,13 @@ class Journal:
         self._runs = runs or catalogue.RUNS
         self.folder = _new_folder(self._runs, f"{now():%Y%m%d-%H%M%S}-{what}")
         self.record, self._chain = Record(), Chain()
-        self._file = LineByLine(self.folder / RECORD)
+        self._file, self._guard = LineByLine(self.folder / RECORD), threading.Lock()
 
     def write(self, event: Event) -> None:
+        with self._guard:
+            self._write(event)
+
+    def _write(self, event: Event) -> None:
         line, chain = encode(event, self._chain)
         self._file.write(line, sync=True)
         # Not of a line that was not written, as on a full disk.

@@ -74,7 +74,8 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
     """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.
 
     `of_logs` means that it was computed from the logarithms of the values. `sides` is the number of samples of about
-    `n` values each that it was computed from: 2 for the ratio of two runs.
+    `n` values each that it was computed from: 2 for the ratio of two runs. `blocks` is the number of sites that the
+    values come from.
     """
 
     estimate: float
@@ -84,6 +85,7 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
     level: float
     of_logs: bool = False
     sides: int = 1
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
@@ -100,7 +102,7 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
         from scipy.special import stdtrit
 
         half = (self._scaled(self.high) - self._scaled(self.low)) / 2
-        degrees = [self.sides * (each - 1) for each in (self.n, rounds)]
+        degrees = [self.sides * (each - self.blocks) for each in (self.n, rounds)]
         quantiles = stdtrit(degrees, (1 + self.level) / 2)
         return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
 
@@ -112,25 +114,50 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
         return (math.log(value) if value > 0 else -math.inf) if self.of_logs else value
 
 
-def interval_of_mean(values: Sequence[float], level: float) -> Interval:
-    """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values."""
+def interval_of_mean(values: Sequence[float], level: float, blocks: Sequence[str] = ()) -> Interval:
+    """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values.
+
+    `blocks` names the site of each value, if there are several: each site has a mean of its own. The estimate is the
+    mean of these means, and only the spread within the sites counts (a two-way layout without interaction).
+    """
     _check(values)
+    if len(set(blocks)) > 1:
+        return _interval_of_blocks(values, level, blocks)
     low, high = t_interval(values, level)
     return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
 
 
-def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
+def _interval_of_blocks(values: Sequence[float], level: float, blocks: Sequence[str]) -> Interval:
+    from scipy.special import stdtrit
+
+    parts: dict[str, list[float]] = {}
+    for block, value in zip(blocks, values, strict=True):
+        parts.setdefault(block, []).append(value)
+    count, degrees = len(parts), len(values) - len(parts)
+    if not degrees:
+        raise NoInterval(f"an interval over {count} sites needs more than {count} rounds")
+    means = {block: math.fsum(part) / len(part) for block, part in parts.items()}
+    within = sum((value - means[block]) ** 2 for block, part in parts.items() for value in part) / degrees
+    if within < ROUNDING**2:
+        raise NoInterval("all rounds of a site gave exactly the same figure, so its spread is unknown")
+    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(within * sum(1 / len(part) for part in parts.values()))
+    middle, half = math.fsum(means.values()) / count, half / count
+    return Interval(middle, middle - half, middle + half, len(values), level, blocks=count)
+
+
+def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float, blocks: Sequence[str] = ()) -> Interval:
     """Return the interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios.
 
     The estimate is the geometric mean. Effects that both sides of a pair share (a warm CPU, a busy disk, a drift)
-    cancel. Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no
-    logarithm.
+    cancel. `blocks` are those of `interval_of_mean`. Raise NoInterval as it does, and for figures that are not
+    positive, since they have no logarithm.
     """
     for pair in pairs:
         if not all(math.isfinite(side) and side > 0 for side in pair):
             raise NoInterval(f"a ratio needs two positive figures, found {pair[0]:g} and {pair[1]:g}")
-    logs = interval_of_mean([math.log(over / under) for over, under in pairs], level)
-    return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level, of_logs=True)
+    logs = interval_of_mean([math.log(over / under) for over, under in pairs], level, blocks)
+    middle, low, high = (math.exp(each) for each in (logs.estimate, logs.low, logs.high))
+    return Interval(middle, low, high, logs.n, level, of_logs=True, blocks=logs.blocks)
 
 
 def interval_between(before: Sequence[float], after: Sequence[float], level: float) -> Interval:

@@ -18,6 +18,7 @@ class LabSpec:
     An empty `engine` stands for each engine of the run. `storage` puts nodes' data on emulated disks, as (node,
     storage); None leaves them on the topology's own. `cnf` is a file that every server is started
     with. `endpoint` is the proxy in front of the nodes. `manager` lets a replica take over when the source is lost.
+    `site` is the endpoint of the engine that runs it, empty for the command's own.
     """
 
     topology: str
@@ -26,10 +27,11 @@ class LabSpec:
     cnf: GivenFile | None = None
     endpoint: AskedCompanion | None = None
     manager: AskedCompanion | None = None
+    site: str = ""
 
-    def on(self, engine: str) -> "LabSpec":
-        """Return the lab with this engine."""
-        return replace(self, engine=engine)
+    def on(self, engine: str, site: str = "") -> "LabSpec":
+        """Return the lab with this engine, at this site."""
+        return replace(self, engine=engine, site=site)
 
     @property
     def about(self) -> str:
@@ -39,6 +41,7 @@ class LabSpec:
         besides = [
             *([f", behind {self.endpoint}"] if self.endpoint else []),
             *([f", with the manager {self.manager}"] if self.manager else []),
+            *([f", at {self.site}"] if self.site else []),
         ]
         return "".join([self.topology, *disks, with_file, *besides])
 

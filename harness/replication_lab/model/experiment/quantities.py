@@ -82,7 +82,8 @@ class Quantity(ABC):
         return median(values) if values and all(map(math.isfinite, values)) else None
 
     def interval(self, record: Record, engine: str, level: float) -> Interval:
-        return interval_of_mean(list(self.series(record, engine).values()), level)
+        values = self.series(record, engine)
+        return interval_of_mean(list(values.values()), level, record.sites_of(values))
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,8 @@ class Ratio(Quantity):
         return {n: over / under if under else math.nan for n, (over, under) in self._pairs(record, engine).items()}
 
     def interval(self, record: Record, engine: str, level: float) -> Interval:
-        return interval_of_ratio(list(self._pairs(record, engine).values()), level)
+        pairs = self._pairs(record, engine)
+        return interval_of_ratio(list(pairs.values()), level, record.sites_of(pairs))
 
     def _pairs(self, record: Record, engine: str) -> dict[int, tuple[float, float]]:
         over, under = self.numerator.series(record, engine), self.denominator.series(record, engine)

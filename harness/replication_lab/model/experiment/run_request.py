@@ -16,7 +16,8 @@ class RunRequest:
     """An experiment to be run with one of its presets, by its name. Without `engines` it runs on its default engines.
 
     `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work. With `keep` the labs of
-    the engines that do not come out as expected stay up, and the run ends there.
+    the engines that do not come out as expected stay up, and the run ends there. `sites` are the endpoints of the
+    Docker engines that its rounds are shared among, empty for the command's own.
     """
 
     experiment: Experiment[Any]
@@ -25,6 +26,7 @@ class RunRequest:
     seed: int
     noise: str = WAIT
     keep: bool = False
+    sites: tuple[str, ...] = ("",)
 
     @cached_property
     def extent(self) -> Preset:
@@ -42,7 +44,12 @@ class RunRequest:
     def parts(self) -> list[dict[str, tuple[LabSpec, ...]]]:
         """The labs of each engine, in groups of engines whose labs run at the same time."""
         groups = self.experiment.together(self.servers)
-        return [{engine: self.experiment.labs(self.extent, engine) for engine in group} for group in groups]
+        return [{engine: self._labs(engine) for engine in group} for group in groups]
+
+    def _labs(self, engine: str) -> tuple[LabSpec, ...]:
+        """Return an engine's labs, each at every site."""
+        labs = self.experiment.labs(self.extent, engine)
+        return tuple(spec.on(engine, site) for site in self.sites for spec in labs)
 
     @property
     def command(self) -> str:

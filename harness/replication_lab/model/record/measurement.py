@@ -61,7 +61,8 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     `figures` are single numbers by name: throughput (1/s), latency_p50_ms, rtt_p50_ms, counts. A figure that could not
     be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms. `timeline` is
     the load second by second; None for a load without transactions, and in records before schema 6. `findings` are
-    examples in words of what a checker counted, by the name of the figure.
+    examples in words of what a checker counted, by the name of the figure. `site` is the endpoint of the engine that it
+    was measured at with `lab run --sites`, empty for the command's own.
     """
 
     engine: str
@@ -77,6 +78,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     seconds: float = 0.0
     timeline: LoadTimeline | None = None
     findings: Mapping[str, str] = {}
+    site: str = ""
 
     @property
     def counts(self) -> bool:

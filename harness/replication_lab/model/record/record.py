@@ -245,6 +245,15 @@ class Record:
         rounds = self.quiet(engine, case)
         return {n: _number(m.figures[figure]) for n, m in sorted(rounds.items()) if figure in m.figures}
 
+    @cached_property
+    def sites(self) -> dict[int, str]:
+        """The site that each round was measured at: an endpoint, empty for the engine of the command."""
+        return {m.round: m.site for m in self.measurements}
+
+    def sites_of(self, rounds: Iterable[int]) -> list[str]:
+        """Return the site of each of these rounds."""
+        return [self.sites.get(each, "") for each in rounds]
+
     def doubts(self, engine: str, counted: Iterable[Measurement] = ()) -> list[str]:
         """Return the reasons to doubt an engine's figures: about the run as a whole, then about these measurements."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]

@@ -236,14 +236,18 @@ def of(near: Service) -> RemoteWorker:
         return _workers[project, site]
 
 
-def on_machine() -> ClientPlace:
-    """Return a place on the engine's machine, on all of its CPUs: this process, if the engine runs here."""
-    if not machine.facts().elsewhere:
+def on_machine(site: str = "") -> ClientPlace:
+    """Return a place on the machine of a site's engine, on all of its CPUs; by default of the command's engine.
+
+    It is this process, if that engine runs here.
+    """
+    if not site and not machine.facts().elsewhere:
         return HERE
     with _guard:
-        if (MACHINE, "") not in _workers or _workers[MACHINE, ""].has_ended:
-            _workers[MACHINE, ""] = RemoteWorker(MACHINE, "--name", f"replication-lab-reach-{uuid.uuid4().hex[:12]}")
-        return _workers[MACHINE, ""]
+        if (MACHINE, site) not in _workers or _workers[MACHINE, site].has_ended:
+            name = f"replication-lab-reach-{uuid.uuid4().hex[:12]}"
+            _workers[MACHINE, site] = RemoteWorker(MACHINE, "--name", name, site=site)
+        return _workers[MACHINE, site]
 
 
 def _options(near: Service) -> Sequence[str]:

@@ -14,6 +14,7 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world.docker import own_engine
 
 SCHEME = "ssh://"
 DIAL = ("docker", "system", "dial-stdio")
@@ -80,4 +81,11 @@ def environment(site: str = "") -> dict[str, str]:
     found = site or host()
     if not found:
         return dict(os.environ)
-    return {**os.environ, "DOCKER_HOST": socket_to(found) if found.startswith(SCHEME) else found}
+    own = {**os.environ, "DOCKER_HOST": socket_to(found) if found.startswith(SCHEME) else found}
+    return own | with_tls(found)
+
+
+def with_tls(endpoint: str) -> dict[str, str]:
+    """Return the variables by which Docker finds the certificates for an endpoint; empty if it has none."""
+    folder = own_engine.certificates(endpoint)
+    return {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": folder} if folder else {}

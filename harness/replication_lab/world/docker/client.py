@@ -137,6 +137,8 @@ class Api(docker.APIClient):
 
     def send(self, request: PreparedRequest, **options: Any) -> Response:
         """Send a request as the SDK does; one that changes something is remembered as this process's own."""
+        # Else a company's authority in REQUESTS_CA_BUNDLE would replace that of the engine's certificate.
+        options["verify"] = self.verify
         with unreachable_told(self.site), _noted(request):
             answer = super().send(request, **options)
         read = answer.iter_content

@@ -35,7 +35,8 @@ class Project:
         for each in (services or self.engines) if self.engines else ():
             at.setdefault(self.engines[each], []).append(each)
         # All engines at once: nodes of a cluster wait for each other.
-        at_once.of_each(lambda engine: self._call("up", "--detach", "--no-deps", *at[engine], engine=engine), at)
+        apart = ("--no-deps",) if len(set(self.engines.values())) > 1 else ()
+        at_once.of_each(lambda engine: self._call("up", "--detach", *apart, *at[engine], engine=engine), at)
         if not self.engines:
             self._call("up", "--detach", *services)
         looked = clock.timer()

@@ -65,7 +65,10 @@ def endpoint_of(text: str) -> str:
 
 def command_for(site: str) -> list[str]:
     """Return the first words of a command of Docker's for the engine of a site, empty for the command's own."""
-    return ["docker", *(("--host", site) if site else ())]
+    folder = own_engine.certificates(site)
+    files = zip(("--tlscacert", "--tlscert", "--tlskey"), own_engine.CERTIFICATES, strict=True)
+    tls = ["--tlsverify", *(f"{option}={folder}/{file}" for option, file in files)] if folder else []
+    return ["docker", *(["--host", site, *tls] if site else [])]
 
 
 def _refuse_unfit(version: dict[str, Any], whose: str = "") -> None:
@@ -131,7 +134,7 @@ def ensure() -> EngineClient:
     compose_version.ask()
     if not os.environ.get("DOCKER_HOST") and not own_engine.answers():
         if endpoint := own_engine.elsewhere():
-            os.environ["DOCKER_HOST"] = endpoint
+            os.environ.update({"DOCKER_HOST": endpoint, **by_ssh.with_tls(endpoint)})
         else:
             with lock.held("engine"):
                 own_engine.provide()

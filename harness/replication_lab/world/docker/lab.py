@@ -181,7 +181,12 @@ class Lab:
     @property
     def clients_are_beside(self) -> bool:
         """Whether its clients run beside its nodes, and not in this process."""
-        return beside_nodes.from_container() or bool(sites.of_service(self.name, self.topology.source.name).endpoint)
+        return beside_nodes.from_container() or bool(self._endpoint_of_source)
+
+    @property
+    def _endpoint_of_source(self) -> str:
+        """The endpoint of the engine that runs its source, empty for the command's own."""
+        return sites.of_service(self.name, self.topology.source.name).endpoint
 
     @property
     def clients_place(self) -> ClientPlace:
@@ -222,9 +227,10 @@ class Lab:
         Without this the scheduler sometimes puts client and server on one core and sometimes not, and the same load
         commits 7 000 or 16 000 rows a second. Where it is not possible, `not_done` gets the reason.
         """
-        cpus = _cpus()
+        facts = machine.facts_at(self._endpoint_of_source)
+        cpus = _cpus(facts)
         share = len(cpus) // len(sites)
-        if not share or machine.facts().rootless:
+        if not share or facts.rootless:
             why = "the engine is rootless" if share else f"{len(cpus)} CPU for {len(sites)} sites"
             self.not_done.append(f"the sites share the same CPUs: {why}")
             return {}
@@ -290,8 +296,8 @@ class Lab:
         note_removal(self.name)
 
 
-def _cpus() -> list[int]:
+def _cpus(facts: machine.EngineMachine) -> list[int]:
     """Return the CPUs that containers may use: this process's, or all of the engine's machine if it is another."""
-    if machine.facts().elsewhere or not hasattr(os, "sched_getaffinity"):
-        return list(range(machine.facts().cpus))
+    if facts.elsewhere or not hasattr(os, "sched_getaffinity"):
+        return list(range(facts.cpus))
     return sorted(os.sched_getaffinity(0))

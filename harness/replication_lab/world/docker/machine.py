@@ -46,8 +46,13 @@ def facts() -> EngineMachine:
     return facts_of(engine.client().info(), engine.processor())
 
 
-def facts_of(info: Mapping[str, Any], processor: str) -> EngineMachine:
-    """Return the facts that an engine's `docker info` has, compared with this machine's."""
+def facts_at(site: str) -> EngineMachine:
+    """Return the facts of the machine of a site's engine, by its endpoint; empty for the command's own."""
+    return facts_of(engine.of_site(site).info(), engine.processor(), f"the site {site}") if site else facts()
+
+
+def facts_of(info: Mapping[str, Any], processor: str, elsewhere: str = "") -> EngineMachine:
+    """Return the facts that an engine's `docker info` has, compared with this machine's unless it is `elsewhere`."""
     found = EngineMachine(
         system=info.get("OperatingSystem", ""),
         processor=processor,
@@ -58,7 +63,7 @@ def facts_of(info: Mapping[str, Any], processor: str) -> EngineMachine:
         rootless=ROOTLESS in (info.get("SecurityOptions") or []),
         engine_id=info.get("ID", ""),
     )
-    return msgspec.structs.replace(found, elsewhere=_elsewhere(found))
+    return msgspec.structs.replace(found, elsewhere=elsewhere or _elsewhere(found))
 
 
 def _elsewhere(found: EngineMachine) -> str:

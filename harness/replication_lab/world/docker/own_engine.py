@@ -3,12 +3,14 @@
 The launcher starts it while the lab's libraries are still being installed, so this file uses Python's own only.
 """
 
+import json
 import os
 import platform
 import shutil
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from replication_lab.model.core.errors import LabError
@@ -25,6 +27,8 @@ from replication_lab.world.installing import (
 
 SOCKET = Path("/var/run/docker.sock")
 ANSWER_SECONDS, CONTEXT_SECONDS = 5, 20
+# What TLS with a certificate of the client's needs, as Docker names the files.
+CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
@@ -69,7 +73,26 @@ def elsewhere() -> str:
 
 def of_context(*name: str) -> str:
     """Return the endpoint of a Docker context, by default the user's; empty if there is none."""
-    command = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}", *name]
+    return _said("inspect", "--format", "{{.Endpoints.docker.Host}}", *name)
+
+
+@cache
+def certificates(endpoint: str) -> str:
+    """Return the folder of ca.pem, cert.pem and key.pem for an endpoint: of the Docker context that names it.
+
+    Empty if no context with all three has this endpoint.
+    """
+    names = _said("ls", "--quiet").split() if endpoint.startswith("tcp://") else []
+    for each in json.loads(_said("inspect", *names) or "[]") if names else []:
+        has = (each.get("TLSMaterial") or {}).get("docker") or []
+        if each["Endpoints"]["docker"].get("Host") == endpoint and {*CERTIFICATES} <= {*has}:
+            return os.path.join(each["Storage"]["TLSPath"], "docker")
+    return ""
+
+
+def _said(*words: str) -> str:
+    """Return what a command about Docker contexts prints; empty if it fails."""
+    command = ["docker", "context", *words]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=CONTEXT_SECONDS)
     except (OSError, subprocess.SubprocessError):

@@ -75,7 +75,7 @@ def start(asked: LabRequest) -> Lab:
         overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
     if asked.manager and catalogue.manager(asked.manager.name).image:
         overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
-    if placed:
+    if len(set(asked.sites.values())) > 1:
         overlays[lab_files.SITES] = site_files.overlay(name, topology, asked.sites)
     files = [file]
     for suffix, text in overlays.items():

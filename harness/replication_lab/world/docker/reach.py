@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
@@ -90,6 +90,16 @@ def machine_files(*paths: str, site: str = "") -> MachineFiles:
     They are this machine's own, if that engine runs here.
     """
     return files(paths, site) if site or machine.facts().elsewhere else HERE
+
+
+def first_on_its_machine(sites: Iterable[str]) -> dict[str, str]:
+    """Return for each site the first one whose engine runs on the same machine; the command's own engine is before all.
+
+    Sites with the same first one share their CPUs.
+    """
+    firsts: dict[str, str] = {}
+    booted = {site: machine_files(BOOT, site=site).text(BOOT) for site in dict.fromkeys(("", *sites))}
+    return {site: firsts.setdefault(boot, site) for site, boot in booted.items()}
 
 
 def is_another_machine(site: str) -> bool:

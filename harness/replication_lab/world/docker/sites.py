@@ -41,9 +41,9 @@ def of_service(project: str, service: str) -> Site:
     return of(project).get(service, Site())
 
 
-def use(nodes: Mapping[str, Site]) -> None:
+def use(endpoints: Iterable[str]) -> None:
     """Let this command look for labs and leftovers on these sites, too."""
-    _used.update(site.endpoint for site in nodes.values() if site.endpoint)
+    _used.update(filter(None, endpoints))
 
 
 def proxies(project: str) -> dict[str, Site]:

@@ -105,6 +105,15 @@ def leave(endpoints: Collection[str]) -> None:
         client.swarm.leave(force=True)
 
 
+def is_one(endpoints: Collection[str]) -> bool:
+    """Return whether these engines are in one swarm, with a manager among them."""
+    engines = {endpoint: sites.client(endpoint) for endpoint in endpoints}
+    try:
+        return bool(_manager(engines))
+    except LabError:
+        return False
+
+
 def _manager(engines: Mapping[str, EngineClient]) -> EngineClient:
     states = {endpoint: _state(client) for endpoint, client in engines.items()}
     managers = [endpoint for endpoint, state in states.items() if state.get("ControlAvailable")]
