@@ -65,9 +65,7 @@ def _told(level: int, *names: str) -> click.Option:
 
     def tell(_context: click.Context, _option: click.Parameter, is_set: bool) -> None:
         if is_set:
-            from replication_lab.cli import console
-
-            console.told["level"] = level
+            importlib.import_module(f"{__name__}.console").told["level"] = level
 
     return click.Option(names, is_flag=True, expose_value=False, is_eager=True, callback=tell)
 

@@ -79,18 +79,11 @@ one_run = click.argument("run", default="latest", shell_complete=names.completed
 
 
 def _printed_as(*forms: str) -> Decorator:
-    """Return the options --output and --json; the command gets whether data are printed, or CSV for a table."""
-
-    def chosen(context: click.Context, _option: click.Parameter, form: str) -> None:
-        context.meta["output"] = form
-
-    def printed(context: click.Context, _option: click.Parameter, is_json: bool) -> bool | str:
-        return CSV if context.meta["output"] == CSV else is_json or context.meta["output"] == "json"
-
-    kinds: dict[str, Any] = {"type": click.Choice(("text", *forms)), "default": "text", "show_default": True}
+    """Return the options --json and --output; the command gets whether data are printed, or CSV for a table."""
+    form: dict[str, Any] = {"type": click.Choice(forms), "expose_value": False, "is_eager": True}
     return all_of(
-        click.option("--json", "json_", is_flag=True, callback=printed),
-        click.option("--output", "-o", **kinds, expose_value=False, is_eager=True, callback=chosen),
+        click.option("--json", "json_", is_flag=True, callback=lambda context, _, asked: context.meta["form"] or asked),
+        click.option("--output", "-o", **form, callback=lambda context, _, asked: context.meta.update(form=asked)),
     )
 
 
