@@ -4,6 +4,7 @@ An installed package is never written to.
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,16 +41,12 @@ def from_here(path: Path) -> str:
 
 def installing(extra: str) -> str:
     """Return the command that installs an extra, from the checkout or wheel of which pip recorded the address."""
-    # Only here: no other command needs them, and they take 20 ms.
-    import json
-    from importlib import metadata
+    from importlib import metadata  # only here: it takes 20 ms
     from urllib.parse import unquote
 
-    source = ""
-    with suppress(metadata.PackageNotFoundError, TypeError):
-        told = json.loads(metadata.distribution("replication-lab").read_text("direct_url.json") or "null")
-        source = unquote(told["url"].removeprefix("file://"))
-    return f"pip install '{source or 'PATH-OF-CHECKOUT-OR-WHEEL'}[{extra}]'"
+    told = "".join(each.read_text("direct_url.json") or "" for each in metadata.distributions(name="replication-lab"))
+    source = re.search(r'"url": *"file://([^"]+)"', told)
+    return f"pip install '{unquote(source[1]) if source else 'PATH-OF-CHECKOUT-OR-WHEEL'}[{extra}]'"
 
 
 def as_typed(text: str) -> str:
