@@ -41,8 +41,8 @@ class Machine(LabOfNames):
     def bound(self, node, port):
         return "127.0.0.1", 30000 + self.starts
 
-    def kill(self, node):
-        self._ended(137)
+    def kill(self, node, signal="SIGKILL"):
+        self._ended({"SIGKILL": 137, "SIGABRT": 2}.get(signal, 0))
 
     def stop(self, node):
         self._ended(0)

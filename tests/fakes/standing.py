@@ -171,7 +171,7 @@ class Standing(LabOfNames):
     def state_of(self, node):
         return self.nodes[node].container, 0
 
-    def kill(self, node):
+    def kill(self, node, signal="SIGKILL"):
         self.nodes[node].told.append("killed")
         self.nodes[node].container = "exited"
 

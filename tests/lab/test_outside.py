@@ -82,7 +82,7 @@ def test_a_lab_and_a_question_have_their_reports(outside, name):
 
 def test_the_live_page_needs_its_extra(outside, name):
     """Without it the command says what to install; with it the page is served."""
-    assert "pip install 'replication-lab[live]'" in outside.type(f"lab live async --lab {name}", ends=(2,))
+    assert f"pip install '{outside.wheel.resolve()}[live]'" in outside.type(f"lab live async --lab {name}", ends=(2,))
     outside.type(f"pip install -q '{outside.wheel}[live]'")
     print(f"\nwith [live]: {sum(outside.megabytes().values()):.0f} MB")
     command = ["lab", "live", "async", "--lab", name, "--no-open"]

@@ -146,7 +146,8 @@ def test_an_installed_package_names_its_own_command(lab, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "said"), [("starlette.routing", "next: pip install 'replication-lab[live]'"), ("nowhere", "Traceback")]
+    ("module", "said"),
+    [("starlette.routing", "next: pip install 'PATH-OF-CHECKOUT-OR-WHEEL[live]'"), ("nowhere", "Traceback")],
 )
 def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
     """With the command that installs it; any other missing module is a defect, and is shown as one."""

@@ -1,5 +1,6 @@
 """Does `lab list` show every name that a command takes, as text and as data?"""
 
+import csv
 import json
 
 import pytest
@@ -34,6 +35,15 @@ def test_every_name_of_a_kind_is_listed(kind, key, names):
     assert all(all(row.values()) for row in found)
     shown = listed(kind)
     assert all(name in shown for name in names)
+
+
+def test_a_kind_is_printed_as_a_table_of_csv():
+    """A list in a cell is JSON; of every kind at once there is a table for each."""
+    head, first, *_ = csv.reader(listed("topologies", "-o", "csv").splitlines())
+
+    assert (head[0], first[0]) == ("topology", catalogue.topologies()[0]) and len(head) == len(first)
+    assert len(listed("-o", "csv").split("\n\n")) >= len(KINDS) - 1  # there may be no run
+    assert json.loads(listed("toxics", "-o", "json")) == json.loads(listed("toxics", "--json"))
 
 
 def test_an_engine_is_listed_with_what_it_is_and_what_it_lacks(monkeypatch):

@@ -118,4 +118,6 @@ def test_without_its_libraries_the_page_says_what_to_install(lab, monkeypatch, c
     status, _, told = lab(*command)
 
     assert status == 2
-    assert "the extra [live], which is not installed" in told and "pip install 'replication-lab[live]'" in told
+    assert (
+        "the extra [live], which is not installed" in told and "pip install 'PATH-OF-CHECKOUT-OR-WHEEL[live]'" in told
+    )

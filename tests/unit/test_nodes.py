@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import os
+import re
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from replication_lab import replication
-from replication_lab.cli import cli
+from replication_lab.cli import cli, console
 from replication_lab.lab import nodes
 from replication_lab.model.core.errors import LabError
 from replication_lab.replication.drbd import AS_ROOT
@@ -67,6 +68,34 @@ def test_a_node_is_broken_and_brought_back(machine, verb, back, state, said):
     status, out = typed(back, "server")
     assert (status, machine.status) == (0, "running")
     assert out.splitlines() == ["verified: server runs again: serving", f"server: 127.0.0.1:{30000 + machine.starts}"]
+
+
+@pytest.mark.parametrize(("signal", "code"), [("ABRT", 2), ("term", 0)])
+def test_a_node_is_ended_by_another_signal(machine, signal, code):
+    """With or without SIG; the server chooses the status with which it ends."""
+    status, out = typed("kill", "server", "--signal", signal)
+
+    assert (status, machine.status, machine.code) == (0, "exited", code)
+    assert out.startswith(f"verified: server is killed: exited with status {code}\n")
+
+
+def test_a_command_tells_less_or_more(lab, monkeypatch):
+    """Progress not at all, or with its time; an error also with where it came from."""
+    monkeypatch.setitem(console.told, "level", 0)
+
+    def find(_name=None):
+        console.tell("looking")
+        raise LabError("no lab is running", "one", "./lab up")
+
+    monkeypatch.setattr(project, "find", find)
+    assert "looking" not in lab("stop", "server", "-q")[2]
+    told = lab("stop", "server", "-v")[2]
+    assert re.search(r"^ +\d+\.\d s  looking$", told, re.M) and "Traceback" in told and "no lab is running" in told
+
+
+def test_a_signal_that_does_not_end_a_server_is_refused(machine):
+    """Before anything is sent."""
+    assert typed("kill", "server", "--signal", "HUP")[0] == 2 and machine.status == "running"
 
 
 @pytest.mark.parametrize(("verb", "method"), [("pause", "pause"), ("stop", "stop")])

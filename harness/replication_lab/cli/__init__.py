@@ -49,6 +49,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
 
     def decorated(act: Callable[..., Any]) -> click.Command:
         made = click.command(words.rpartition(" ")[2], cls=RenamingCommand, help=help_of(words), **settings)(act)
+        made.params += [_told(-1, "--quiet", "-q"), _told(1, "--verbose", "-v")]
         texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
             option.help = option.help or texts.get(max(option.opts, key=len))
@@ -57,6 +58,16 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
         return made
 
     return decorated
+
+
+def _told(level: int, *names: str) -> click.Option:
+    """Return the option that sets how much a command tells while it runs."""
+
+    def tell(_context: click.Context, _option: click.Parameter, is_set: bool) -> None:
+        if is_set:
+            importlib.import_module(f"{__name__}.console").told["level"] = level
+
+    return click.Option(names, is_flag=True, expose_value=False, is_eager=True, callback=tell)
 
 
 class RenamingCommand(click.Command):
@@ -215,10 +226,12 @@ def _refuse_deleted_folder() -> None:
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
+        from replication_lab.world import places
+
         return LabError(
             f"this needs the extra [{extra}], which is not installed",
             "the packages of this extra in the lab's environment",
-            f"pip install 'replication-lab[{extra}]'",
+            places.installing(extra),
         )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         from replication_lab.world import files

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -14,10 +15,18 @@ from rich.segment import Segment
 from rich.table import Table
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock
 from replication_lab.world.console import Console
 
 # With NO_COLOR, print no escape sequence at all, not even for bold text.
 STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+
+# What `print_json` prints in place of JSON if it is asked for.
+CSV = "csv"
+
+# How much is told: below 0 no progress and no remarks, above 0 the time of each, and where an error came from.
+told = {"level": 0}
+BEGAN = clock.timer()
 
 # Spaces between two columns.
 GAP = 2
@@ -70,17 +79,31 @@ def has_desktop() -> bool:
 
 def tell(line: str) -> None:
     """Print progress or a remark to standard error: standard output is for the result."""
-    err.print(line, markup=False)
+    if told["level"] >= 0:
+        err.print(f"{clock.timer() - BEGAN:6.1f} s  {line}" if told["level"] else line, markup=False)
 
 
 def complain(error: Exception) -> None:
     """Print an error to standard error."""
     err.print(f"[red]error:[/] {escape(str(error))}")
+    if told["level"] > 0:
+        traceback.print_exc()
 
 
-def print_json(data: Any) -> None:
-    """Print data for programs."""
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+def print_json(data: Any, form: object = True) -> None:
+    """Print data for programs; if the form is CSV, a table for each list of rows, with an empty line between two."""
+    if form != CSV:
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        return
+    from replication_lab.report.formats import csv_text
+
+    rows = msgspec.to_builtins(data if isinstance(data, list) else [data])
+    tables = rows if rows and isinstance(rows[0], list) else [rows]
+    click.echo("\n".join(csv_text(list(table[0]), map(_cells, table)) for table in tables if table), nl=False)
+
+
+def _cells(row: dict[str, Any]) -> list[object]:
+    return [msgspec.json.encode(each).decode() if isinstance(each, (list, dict)) else each for each in row.values()]
 
 
 def at_terminal() -> bool:

@@ -8,7 +8,7 @@ from replication_lab import replication
 from replication_lab.cli import command, help_of, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.exit_codes import leave_by
-from replication_lab.cli.options import all_of, as_json, of_disks, of_duration, of_lab, one_node
+from replication_lab.cli.options import all_of, as_json, as_rows, of_disks, of_duration, of_lab, one_node
 from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
@@ -27,11 +27,11 @@ disk = click.Group("disk", help=help_of("disk"))
 @command("disk list", disk)
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
 @of_lab
-@as_json
+@as_rows
 def disk_list(node: str | None, name: str | None, json_: bool) -> None:
     lab = project.find(name)
     seen = views.disks(lab, [node] if node else None)
-    print_json(seen) if json_ else output.disks(out, seen)
+    print_json(seen, json_) if json_ else output.disks(out, seen)
 
 
 @command("disk limit", disk)

@@ -8,8 +8,8 @@ import click
 
 from replication_lab import experiments, runs
 from replication_lab.cli import command, names, output
-from replication_lab.cli.console import out, print_json
-from replication_lab.cli.options import as_json
+from replication_lab.cli.console import CSV, out, print_json
+from replication_lab.cli.options import as_rows
 from replication_lab.lab import status as views
 from replication_lab.model.core.errors import unknown_name
 from replication_lab.model.lab.condition import FORMS
@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
 @click.argument(
     "kind", required=False, metavar=f"[{'|'.join(KINDS)}]", shell_complete=names.completed_by(lambda: list(KINDS))
 )
-@as_json
+@as_rows
 def list_names(kind: str | None, json_: bool) -> None:
     if kind and kind not in KINDS:
         raise unknown_name("list", kind, KINDS, "./lab list")
@@ -110,11 +110,11 @@ def show(kind: str | None, json_: bool) -> None:
     """Print the names of a kind, or of all kinds."""
     if kind == ENGINES:
         known = views.engines()
-        print_json(known) if json_ else output.engines(out, known)
+        print_json(known, json_) if json_ else output.engines(out, known)
         return
     found = {name: rows() for name, rows in KINDS.items() if kind in (None, name)}
     if json_:
-        print_json(found[kind] if kind else found)
+        print_json(found[kind] if kind else list(found.values()) if json_ == CSV else found, json_)
         return
     for name, rows in found.items():
         if not kind:

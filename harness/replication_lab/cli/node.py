@@ -14,7 +14,7 @@ from replication_lab import replication
 from replication_lab.cli import command, names, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.exit_codes import leave, leave_by
-from replication_lab.cli.options import Written, all_of, as_json, of_lab, one_node
+from replication_lab.cli.options import Written, all_of, as_json, as_rows, of_lab, one_node
 from replication_lab.lab import managers, sql_files
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import status as views
@@ -43,7 +43,7 @@ of_some_nodes = all_of(
 @click.option("-e", "--execute", "typed")
 @click.option("--file", "-f", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab
-@as_json
+@as_rows
 def sql(node: str | None, typed: str | None, file: Path | None, name: str | None, json_: bool) -> None:
     if file and typed is not None:
         raise LabError("--file with --execute", "one of the two", "./lab sql --help")
@@ -75,7 +75,7 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
     finally:
         # Also those of the statements before one that failed: they have had their effect.
         if json_ and results:
-            print_json(results[0] if len(results) == 1 else results)
+            print_json(results[0] if len(results) == 1 else results, json_)
 
 
 def _run_file(lab: Lab, node: str, file: Path, json_: bool) -> None:
@@ -153,9 +153,9 @@ def _become(lab: Lab, service: str, command: list[str], password: str | None) ->
     os.execvp("docker", [*docker, "exec", terminal, *variable, container, *command])
 
 
-def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+def _act(verb: str, signal: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
     lab = project.find(name)
-    proofs = acting.act(lab, verb, nodes, tell)
+    proofs = acting.act(lab, verb, nodes, tell, signal)
     if json_:
         print_json(proofs)
     else:
@@ -167,10 +167,19 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
 
 def _command(verb: str) -> click.Command:
     """Return the command for a verb of `lab.nodes`."""
-    return command(verb)(of_some_nodes(partial(_act, verb)))
+    return command(verb)(of_some_nodes(partial(_act, verb, acting.KILL)))
 
 
-stop, kill, pause, start = map(_command, ("stop", "kill", "pause", "start"))
+stop, pause, start = map(_command, ("stop", "pause", "start"))
+
+
+@command("kill")
+@of_some_nodes
+@click.option(
+    "--signal", "-s", type=click.Choice(acting.SIGNALS, case_sensitive=False), default=acting.KILL, show_default=True
+)
+def kill(nodes: tuple[str, ...], signal: str, name: str | None, json_: bool) -> None:
+    _act("kill", signal, nodes, name, json_)
 
 
 def _of_node(command: Callable[..., Any]) -> Callable[..., Any]:

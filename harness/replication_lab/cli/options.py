@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
-from replication_lab.cli.console import tell
+from replication_lab.cli.console import CSV, tell
 from replication_lab.cli.files import pairs
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import NOISE, WAIT
@@ -87,7 +87,18 @@ def of_clients(kind: click.ParamType | None = None, default: int | None = None) 
 of_yes = click.option("--yes", "-y", is_flag=True)
 one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
 one_run = click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-as_json = click.option("--json", "json_", is_flag=True)
+
+
+def _printed_as(*forms: str) -> Decorator:
+    """Return the options --json and --output; the command gets whether data are printed, or CSV for a table."""
+    form: dict[str, Any] = {"type": click.Choice(forms), "expose_value": False, "is_eager": True}
+    return all_of(
+        click.option("--json", "json_", is_flag=True, callback=lambda context, _, asked: context.meta["form"] or asked),
+        click.option("--output", "-o", **form, callback=lambda context, _, asked: context.meta.update(form=asked)),
+    )
+
+
+as_json, as_rows = _printed_as("json"), _printed_as("json", CSV)
 of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
 keep_failed = click.option("--keep", is_flag=True)
 on_noise = click.option("--noise", type=click.Choice(NOISE), default=WAIT, show_default=True)

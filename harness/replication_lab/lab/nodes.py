@@ -14,6 +14,9 @@ from replication_lab.world import lock
 from replication_lab.world.docker.lab import Lab
 
 RUNNING, PAUSED, EXITED = "running", "paused", "exited"
+KILL = "KILL"
+# The signals by which `lab kill` ends a server.
+SIGNALS = (KILL, "TERM", "QUIT", "ABRT", "SEGV")
 # The states of a container that `lab start` brings back to running.
 STARTABLE = (PAUSED, EXITED, "created", "dead")
 
@@ -37,20 +40,20 @@ VERBS = {
 }
 
 
-def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: None) -> list[Proof]:
+def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: None, signal: str = KILL) -> list[Proof]:
     """Do it to the nodes at the same time and verify it; a node that is in that state already is left as it is.
 
-    `tell` gets what is waited for.
+    `tell` gets what is waited for; `signal` is that of `kill`.
 
     LabError, and no node is changed, if one of them is in a state in which the verb does nothing.
     """
     nodes = list(dict.fromkeys(lab.topology.node(name).name for name in nodes))
     refuse_in_use(lab)
     with lock.lab_held(lab.name, f"lab {verb}"):
-        return _act(lab, verb, nodes, tell)
+        return _act(lab, verb, nodes, tell, signal)
 
 
-def _act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell) -> list[Proof]:
+def _act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell, signal: str = KILL) -> list[Proof]:
     asked = VERBS[verb]
     states = {name: lab.node(name).state() for name in nodes}
     if verb == "start" and (paused := [name for name in nodes if states[name][0] == PAUSED]):
@@ -67,7 +70,8 @@ def _act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell) -> list[Proof]:
     same = [Proof(f"{name} was not changed", _said(states[name]), True) for name in nodes if name not in changed]
     if not changed:
         return same
-    done = _done(faults.made(lab, asked.fault, changed), asked.undoes)
+    settings = {"signal": f"SIG{signal}"} if verb == "kill" else {}
+    done = _done(faults.made(lab, asked.fault, changed, **settings), asked.undoes)
     return [*same, *done, *(_separate(lab) if asked.undoes and all(proof.ok for proof in done) else [])]
 
 

@@ -5,13 +5,15 @@
     with MySqlContainer("mysql:8.4") as mysql, proved_link(mysql, 3306, "85ms") as link:
         connection = pymysql.connect(host=link.host, port=link.port, ...)
 
-They need the extra `replication-lab[testcontainers]`; nothing else of the lab imports it.
+They need the extra [testcontainers] of the package; nothing else of the lab imports it.
 """
+
+from replication_lab.world import places
 
 try:
     import testcontainers.core.container  # noqa: F401 - whether it is there
 except ModuleNotFoundError as error:
-    raise ImportError("Testcontainers is not installed; next: pip install 'replication-lab[testcontainers]'") from error
+    raise ImportError(f"Testcontainers is not installed; next: {places.installing('testcontainers')}") from error
 
 from replication_lab.testcontainers.compose import AttachedProject, lab_from
 from replication_lab.testcontainers.link import ProvedLink, proved_link

@@ -16,7 +16,7 @@ EXACT_LATENCY = "exact_latency"
 # Toxiproxy. What each is called in a condition.
 PACKET_LOSS, PACKET_DUPLICATE, PACKET_REORDER = "packet_loss", "packet_duplicate", "packet_reorder"
 PACKET_KINDS = {PACKET_LOSS: "loss", PACKET_DUPLICATE: "duplicate", PACKET_REORDER: "reorder"}
-# Below the least share a proof would need more than 100 000 packets; above the most, TCP connections end.
+# Below the least share a proof would need more than 40 000 packets; above the most, TCP connections end.
 LEAST_PERCENT, MOST_PERCENT = 0.1, 50
 # The name of such a body is part of shell commands and of the kernel's rules.
 _PLAIN = re.compile(r"[\w+=,.%-]+", re.ASCII)

@@ -174,10 +174,10 @@ class Service:
             expected = "a container that is in the right state for this command"
             raise LabError(said, expected, f"./lab status --lab {self.project}") from error
 
-    def kill(self) -> None:
-        """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
+    def kill(self, signal: str = "SIGKILL") -> None:
+        """Send a signal to a container's first process: SIGKILL is like a power cut, but the page cache survives."""
         with self.ending():
-            self._apply(lambda container: container.kill())
+            self._apply(lambda container: container.kill(signal))
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the container has not ended after STOP_SECONDS."""
