@@ -4,7 +4,7 @@ import math
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,22 +97,10 @@ class World:
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
         """Yield a dedicated lab for the run; remove it at the end in any case, unless `leave_up` was called for it."""
         found = catalogue.topology(spec.topology)
-        storage = _placed(spec)
-        name, launcher = (
-            f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}",
-            labs.launcher_of(found),
-        )
-        asked = LabRequest(
-            found,
-            spec.engine,
-            name,
-            storage=storage,
-            load=True,
-            launcher=launcher,
-            endpoint=spec.endpoint,
-            manager=spec.manager,
-        )
-        lab = project.start(asked)
+        name = f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}"
+        asked = LabRequest(found, spec.engine, name, storage=_placed(spec), load=True)
+        launcher = labs.launcher_of(found)
+        lab = project.start(replace(asked, launcher=launcher, endpoint=spec.endpoint, manager=spec.manager))
         try:
             managers.begin_quietly(lab)
             yield lab
@@ -208,7 +196,13 @@ class Run:
                     whys.append(self._on_engines(part))
             if not self.left_up and NOISY not in whys:
                 for engine in self.engines:
-                    self._drills(engine)
+                    # Run the drills of a question after its loads, each on a dedicated lab.
+                    up = self.journal.record.lab(engine)
+                    for each in self.drills.get(engine, ()):
+                        if up and each.case.name in up.not_applicable:
+                            continue
+                        self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
+                        self.journal.write(self.world.drill(self, engine, each))
             why = NOISY if NOISY in whys else next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
@@ -250,15 +244,6 @@ class Run:
         """Return the sizes that differ on a family of servers, such as `window on mysql`."""
         own = self.preset.own_sizes
         return {f"{name} on {family}": size for family, sizes in own.items() for name, size in sizes.items()}
-
-    def _drills(self, engine: str) -> None:
-        """Run the drills of a question after its loads, each on a dedicated lab."""
-        up = self.journal.record.lab(engine)
-        for each in self.drills.get(engine, ()):
-            if up and each.case.name in up.not_applicable:
-                continue
-            self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
-            self.journal.write(self.world.drill(self, engine, each))
 
     def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:

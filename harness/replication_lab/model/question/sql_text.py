@@ -3,7 +3,7 @@
 import functools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
@@ -199,51 +199,41 @@ def lines_of(file: GivenFile) -> list[SqlLine]:
     return list(_lines(file, file.name, file.text, 0))
 
 
-def refuse_for_one_copy(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would leave rows on one copy only."""
-    _refuse(
-        file,
-        (f"{place}: it sets {found['name']}" for place, found in _found(file, ON_ONE_COPY)),
-        "the other copies would lack the rows",
-        "a file that leaves sql_log_bin and gtid_purged as they are",
-        "mysqldump --set-gtid-purged=OFF …",
-    )
+def _refuser(pattern: re.Pattern[str], why: str, expected: str, next_step: str) -> Callable[[GivenFile], None]:
+    """Return the function that raises LabError with all lines of a file, and of those that it reads, with a pattern."""
+
+    def refuse(file: GivenFile) -> None:
+        lines = []
+        for part in (file, *file.beside):
+            for found in pattern.finditer(part.text):
+                name = found.groupdict().get("name")
+                said = f"it sets {name}" if name else f"`{found[0].strip()[:60]}`"
+                lines.append(f"{_place(part, found.start())}: {said}")
+        if lines:
+            told = f"{lines[0]}; {why}" if len(lines) == 1 else "\n  ".join([f"{file.name}: {why}:", *lines])
+            raise LabError(told, expected, next_step)
+
+    return refuse
 
 
-def refuse_replication(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would change how the lab's nodes replicate."""
-    _refuse(
-        file,
-        (f"{place}: `{found[0].strip()[:60]}`" for place, found in _found(file, REPLICATES)),
-        "it would change how the lab's nodes replicate",
-        "a file without such commands; they may be in comments, or typed (lab sql -e)",
-        "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
-    )
-
-
-def refuse_other_databases(file: GivenFile) -> None:
-    """Raise LabError with all lines of a file that would make or use other databases than that of the load."""
-    _refuse(
-        file,
-        (f"{place}: `{found[0].strip()[:60]}`" for place, found in _found(file, ELSEWHERE)),
-        "it uses another database than lab",
-        "tables in the database lab, which is the default database",
-        "mysqldump DATABASE, without --databases",
-    )
-
-
-def _refuse(file: GivenFile, said: Iterable[str], why: str, expected: str, next_step: str) -> None:
-    lines = list(said)
-    if len(lines) == 1:
-        raise LabError(f"{lines[0]}; {why}", expected, next_step)
-    if lines:
-        raise LabError("\n  ".join([f"{file.name}: {why}:", *lines]), expected, next_step)
-
-
-def _found(file: GivenFile, pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield what a pattern finds in a file and in those that it reads, each with its place."""
-    for part in (file, *file.beside):
-        yield from ((_place(part, found.start()), found) for found in pattern.finditer(part.text))
+refuse_for_one_copy = _refuser(
+    ON_ONE_COPY,
+    "the other copies would lack the rows",
+    "a file that leaves sql_log_bin and gtid_purged as they are",
+    "mysqldump --set-gtid-purged=OFF …",
+)
+refuse_replication = _refuser(
+    REPLICATES,
+    "it would change how the lab's nodes replicate",
+    "a file without such commands; they may be in comments, or typed (lab sql -e)",
+    "mysqldump --source-data=2 …, or --master-data=2 of earlier versions",
+)
+refuse_other_databases = _refuser(
+    ELSEWHERE,
+    "it uses another database than lab",
+    "tables in the database lab, which is the default database",
+    "mysqldump DATABASE, without --databases",
+)
 
 
 def _place(file: GivenFile, position: int) -> str:
