@@ -102,7 +102,7 @@ REPORT, COMPARE = ("report", "x", "--json"), ("compare", "a", "b", "--json")
         (("nonsense",), {}, 2, 3),
         (("run",), {}, 2, 3),
         (("drill", "galera", "--runs", "none"), {}, 2, 3),
-        (("engines",), {}, 2, 2),
+        (("unpause", "replica"), {}, 2, 2),
         (("--version",), {}, 0, 0),
     ],
 )

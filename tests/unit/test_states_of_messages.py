@@ -283,8 +283,10 @@ def more_written_during_the_switch(patch):
 def engine_that_does_not_start(patch):
     hurry(patch)
     patch.setattr(own_engine, "answers", lambda: False)
-    patch.setattr(own_engine, "run_as_root", lambda _: None)
-    own_engine._start()
+    patch.setattr(own_engine, "_missing", lambda: Some(packages=()))
+    for name in ("allow", "run_as_root"):
+        patch.setattr(own_engine, name, lambda _: None)
+    own_engine.provide()
 
 
 def silent_machine_of_the_engine(patch):

@@ -48,7 +48,7 @@ def command(words: str, group: click.Group | None = None, **settings: Any) -> De
     """Return the decorator of a command, in a group or alone; its help and that of its options is in commands.toml."""
 
     def decorated(act: Callable[..., Any]) -> click.Command:
-        made = click.command(words.rpartition(" ")[2], cls=RenamingCommand, help=help_of(words), **settings)(act)
+        made = click.command(words.rpartition(" ")[2], help=help_of(words), **settings)(act)
         made.params += [_told(-1, "--quiet", "-q"), _told(1, "--verbose", "-v")]
         texts = {**SHARED, **COMMANDS[words].get("options", {})}
         for option in (each for each in made.params if isinstance(each, click.Option)):
@@ -68,18 +68,6 @@ def _told(level: int, *names: str) -> click.Option:
             importlib.import_module(f"{__name__}.console").told["level"] = level
 
     return click.Option(names, is_flag=True, expose_value=False, is_eager=True, callback=tell)
-
-
-class RenamingCommand(click.Command):
-    """A command that also takes its options by the names of the previous release, and says what they are called now."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        known = {option for each in self.params for option in each.opts} | {"--help"}
-        if any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
-            from replication_lab.cli import renamed
-
-            args = renamed.with_new_names(context.command_path.partition(" ")[2], args)
-        return super().parse_args(context, args)
 
 
 class Deferred(click.Command):
@@ -118,7 +106,7 @@ class Sections(click.Group):
     """A group whose help lists its commands under headings."""
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return a command; also one of an earlier release, which only says what replaced it and is not listed."""
+        """Return a command; also one of other tools, which only says what it is called here and is not listed."""
         if found := super().get_command(context, name):
             return found
         from replication_lab.cli import renamed

@@ -12,9 +12,8 @@ from replication_lab import experiments, runs
 from replication_lab import predict as room
 from replication_lab.cli import command, files, names, options
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import SETTING, pairs
-from replication_lab.cli.record import print_summary
+from replication_lab.cli.record import finish
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT, DURATION, values_of
@@ -25,7 +24,7 @@ from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.setting import ENGINE, Values
 from replication_lab.report import predicted
-from replication_lab.world import catalogue, given_texts, places
+from replication_lab.world import catalogue, given_texts
 from replication_lab.world.files import write_for_user, writing
 
 IMAGE = "image"
@@ -93,10 +92,7 @@ def ask(
     question.refuse_a_single_case()
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
-    print_summary(summary, json_)
-    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    leave(summary.exit_code)
+    finish(*runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell), json_)
 
 
 def topologies_in(given: tuple[str, ...]) -> str:

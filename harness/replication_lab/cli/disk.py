@@ -117,4 +117,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
     seen = sample(project.find(name), node, seconds)
     found = bottleneck.diagnose(seen)
-    print_json({"diagnosis": found, "sample": seen}) if json_ else output.diagnosis(out, found, seen)
+    if json_:
+        print_json({"diagnosis": found, "sample": seen})
+    else:
+        output.say(out, "diagnosis", found=found, seconds=seen.seconds)

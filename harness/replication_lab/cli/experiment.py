@@ -10,9 +10,8 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import command, names, options
 from replication_lab.cli.console import tell
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import settings_of
-from replication_lab.cli.record import print_summary
+from replication_lab.cli.record import finish
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.run_request import RunRequest
@@ -20,7 +19,7 @@ from replication_lab.model.lab.server_name import server_text
 from replication_lab.model.question.question import NAME
 from replication_lab.model.question.setting import CNF, DISK, STORAGE
 from replication_lab.model.record.chosen import GIT, Against, Only
-from replication_lab.world import given_texts, places
+from replication_lab.world import given_texts
 
 DECIDED_BY_A_FILE = (
     *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
@@ -94,10 +93,8 @@ def run(
     engines = runs.available(found) if engine == "all" and not image else _servers(engine, image)
     if against:
         _refuse_the_same(against.server, engines or found.default_engines)
-    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep, options.endpoints_of(sites)), tell)
-    print_summary(summary, json_)
-    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    leave(summary.exit_code)
+    request = RunRequest(found, engines, preset, seed, noise, keep, options.endpoints_of(sites))
+    finish(*runs.run(request, tell), json_)
 
 
 def _refuse_the_same(against: str, engines: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """The command for what was recorded, of an experiment or of drills: report."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -14,6 +15,7 @@ from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS
+from replication_lab.world import places
 from replication_lab.world.journal import LATEST
 
 TEXT = "text"
@@ -28,8 +30,9 @@ TEXT = "text"
 def report(*, run: str, form: str | None, open_: bool, index: bool, json_: bool) -> None:
     if form and (json_ or open_ or index):
         raise LabError("--format with --json, --open or --index", "one of them", f"./lab report {run} --format {form}")
-    if not index:
-        _remark(run)
+    # If the latest run has no results, the user may expect those of the run before it.
+    if run == LATEST and not index and (remark := runs.remark_on_latest()):
+        tell(remark)
     if open_ or index:
         _open(runs.write_index() if index else runs.report_page(run), json_)
     elif form and form != TEXT:
@@ -54,10 +57,11 @@ def _judge(run: str, json_: bool, *, write: bool) -> None:
     leave(summary.exit_code if summary else ExitCode.GOOD)
 
 
-def _remark(run: str) -> None:
-    """Tell the user if the latest run has no results: they may expect those of the run before it."""
-    if run == LATEST and (remark := runs.remark_on_latest()):
-        tell(remark)
+def finish(folder: Path, summary: Summary, json_: bool) -> NoReturn:
+    """Print the summary of an experiment's run and where its files are; exit with its status."""
+    print_summary(summary, json_)
+    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
+    leave(summary.exit_code)
 
 
 def print_summary(summary: Summary, json_: bool) -> None:

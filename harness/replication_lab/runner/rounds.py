@@ -75,7 +75,13 @@ class Run:
                     whys.append(self._on_engines(part))
             if not self.left_up and NOISY not in whys:
                 for engine in self.engines:
-                    self._drills(engine)
+                    # Run the drills of a question after its loads, each on a dedicated lab.
+                    up = self.journal.record.lab(engine)
+                    for each in self.drills.get(engine, ()):
+                        if up and each.case.name in up.not_applicable:
+                            continue
+                        self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
+                        self.journal.write(self.world.drill(self, engine, each))
             why = NOISY if NOISY in whys else next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
@@ -122,15 +128,6 @@ class Run:
         """Return the sizes that differ on a family of servers, such as `window on mysql`."""
         own = self.preset.own_sizes
         return {f"{name} on {family}": size for family, sizes in own.items() for name, size in sizes.items()}
-
-    def _drills(self, engine: str) -> None:
-        """Run the drills of a question after its loads, each on a dedicated lab."""
-        up = self.journal.record.lab(engine)
-        for each in self.drills.get(engine, ()):
-            if up and each.case.name in up.not_applicable:
-                continue
-            self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
-            self.journal.write(self.world.drill(self, engine, each))
 
     def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
+from replication_lab.model.core.errors import LabError, as_lab_error, refuse_unknown, unknown_name
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
@@ -29,10 +29,8 @@ def cases(entries: Mapping[str, CaseData], words: Words) -> Iterator[Case]:
     for name, found, known in by_row(entries.items(), words):
         parts = filled(msgspec.to_builtins(found), known)
         compared = parts["compared"]
-        try:
+        with as_lab_error(msgspec.ValidationError, f"case {name}", "a state as in docs/statistics.md"):
             state = msgspec.convert(parts["state"], CaseState)
-        except msgspec.ValidationError as error:
-            raise LabError(f"case {name}: {error}", "a state as in docs/statistics.md") from error
         yield Case(
             filled(name, known),
             parts["about"],

@@ -48,7 +48,11 @@ def provide() -> None:
     allow(missing)
     if missing.packages:
         make(missing)
-    _start()
+    # Start dockerd: by systemd if it runs, else in a session of its own with its log in a file.
+    if not _has_systemd():
+        print("starting the Docker engine (no systemd here to do it)", file=sys.stderr, flush=True)
+    run_as_root(_start_command())
+    wait_until(answers, "the Docker engine to answer", 30, hint=f"tail {LOG}; ./lab doctor")
 
 
 def answers() -> bool:
@@ -135,14 +139,6 @@ def _on_debian(why: str, start: str) -> HostChange:
         [*APT_INSTALL, *(f"{name}/trixie" for name in DEBIAN_PACKAGES), "iptables"],
     ]
     return HostChange(why, commands, packages, files, start)
-
-
-def _start() -> None:
-    """Start dockerd: by systemd if it runs, else in a session of its own with its log in a file."""
-    if not _has_systemd():
-        print("starting the Docker engine (no systemd here to do it)", file=sys.stderr, flush=True)
-    run_as_root(_start_command())
-    wait_until(answers, "the Docker engine to answer", 30, hint=f"tail {LOG}; ./lab doctor")
 
 
 def _has_systemd() -> bool:
