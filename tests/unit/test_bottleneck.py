@@ -5,7 +5,15 @@ import time
 
 import msgspec
 import pytest
-from replication_lab.probes.bottleneck import Applier, Bottleneck, DiskLoad, NodeSample, Thread, diagnose
+from replication_lab.probes.bottleneck import (
+    Applier,
+    Bottleneck,
+    DiskLoad,
+    NodeSample,
+    QueueLoad,
+    Thread,
+    diagnose,
+)
 from replication_lab.probes.node_resources import LOOKS
 from replication_lab.world.mysql.replica import Progress
 
@@ -27,6 +35,18 @@ QUIET = NodeSample(
 )
 BEHIND = Applier(tid=7, state="Applying", behind=True, starved=False, rate=1e5)
 LEVEL = Applier(tid=7, state="Waiting for more updates", behind=False, starved=False, rate=1e5)
+
+
+HANGS, PASSES = (
+    {"Waiting for semi-sync ACK from slave": 9.0},
+    {"Waiting for semi-sync ACK from replica": 0.0},
+)
+STOPPED = msgspec.structs.replace(BEHIND, stopped="the applier is stopped: error 1032")
+
+
+def queues(*stops, paused_s=3.0):
+    """Return the queues of a cluster of Galera; `replica` is its first node."""
+    return {name: QueueLoad(20, 16, sent, paused_s) for name, sent in zip(("replica", "b", "c"), stops, strict=True)}
 
 
 def seen(**changes):
@@ -53,6 +73,23 @@ def waiting(share):
         ({"applier": msgspec.structs.replace(BEHIND, starved=True)}, Bottleneck.APPLIER),
         ({"throttled": 0.9}, Bottleneck.CPU),
         ({"cpu": 1.9}, Bottleneck.CPU),
+        ({"hindrance": "no majority", "cpu": 1.9}, Bottleneck.MEMBERSHIP),
+        ({"applier": STOPPED, "cpu": 1.9}, Bottleneck.APPLIER),
+        ({"waits": {"Waiting for global read lock": 5.0}, "cpu": 1.9}, Bottleneck.LOCK),
+        # Sessions that hang hold row locks, for which others wait.
+        ({"waits": HANGS, "lock_waiting": 3.0}, Bottleneck.ACKNOWLEDGEMENT),
+        ({"waits": PASSES, "cpu": 1.9}, Bottleneck.CPU),
+        ({"waits": PASSES}, Bottleneck.ACKNOWLEDGEMENT),
+        ({"queues": queues(1, 2, 90), "lock_waiting": 3.0}, Bottleneck.FLOW_CONTROL),
+        # The node that sets it waits for a resource of its own.
+        ({"queues": queues(90, 2, 1), "throttled": 0.9}, Bottleneck.CPU),
+        ({"queues": queues(90, 2, 1)}, Bottleneck.FLOW_CONTROL),
+        ({"queues": queues(1, 2, 90, paused_s=0.5)}, Bottleneck.NONE),
+        (
+            {"queues": {"replica": QueueLoad(1, 20), "b": QueueLoad(21, 20), "c": QueueLoad(20, 20)}},
+            Bottleneck.FLOW_CONTROL,
+        ),
+        ({"queues": {"replica": QueueLoad(1, 20), "b": QueueLoad(20, 20), "c": QueueLoad(20, 20)}}, Bottleneck.NONE),
         ({"devices": busy(writing=0.9)}, Bottleneck.DISK),
         ({"devices": busy(flushing=0.9, writing=0.05)}, Bottleneck.FSYNC),
         ({"devices": busy(reading=0.9, writing=0.05)}, Bottleneck.READS),
@@ -70,6 +107,17 @@ def waiting(share):
 def test_the_bottleneck_is_what_the_figures_say(changes, expected):
     """Each resource alone, and those that hide another: an applier that waits for its disk is not slow itself."""
     assert seen(**changes).bottleneck is expected
+
+
+@pytest.mark.parametrize(
+    ("stops", "named"), [((1, 2, 90), "set by c; next: ./lab diagnose c"), ((0, 60, 40), "set by no node alone")]
+)
+def test_only_a_node_that_stops_the_others_by_far_most_often_is_named(stops, named):
+    """Where nodes are equally fast, each sometimes has the longest queue."""
+    found = seen(queues=queues(*stops))
+
+    assert found.because == f"commits waited for it 60% of the time, {named}"
+    assert "queue      c: 20 received and not applied, limit 16, paused 60% of the time" in found.evidence[-1]
 
 
 @pytest.mark.parametrize(

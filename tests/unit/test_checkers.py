@@ -221,6 +221,13 @@ def test_a_read_is_stale_that_misses_what_was_acknowledged_before_it():
     assert checkers.stale_reads(WRITTEN, [look(0.5, None), look(9, 3)]) == []
 
 
+def test_the_true_lag_is_that_of_the_oldest_row_which_a_read_missed():
+    """Row 2 was acknowledged at 2.5; a read that missed nothing shows no lag."""
+    assert checkers.stale_s(WRITTEN, [look(2.6, 1), look(4, 1), look(9, 3)]) == 1.5
+    assert checkers.stale_s(WRITTEN, [look(4, None)]) == 2.5
+    assert checkers.stale_s(WRITTEN, [look(9, 3)]) == 0
+
+
 def test_a_newer_row_than_was_acknowledged_is_not_stale():
     """At AFTER_COMMIT others read it before its writer is answered."""
     assert checkers.stale_reads(WRITTEN, [look(1.2, 1), look(2.9, 3)]) == []

@@ -1,5 +1,6 @@
 """Do witnesses tell what others did to a cluster, a replicated disk and packet rules from what followed a fault?"""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -136,13 +137,30 @@ def test_a_node_that_never_answers_is_not_observed(monkeypatch):
         raise LabError("denied", "an account that may read it")
 
     monkeypatch.setitem(servers.READ, "galera", silent)
-    node = SimpleNamespace(server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()))
+    node = SimpleNamespace(
+        server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()), dated_logs=lambda: []
+    )
     topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
     lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
     lab.another = lambda: lab
     zero, witness = clock.timer(), servers.members(lab)
     clock.pause(0.3)
     assert witness.observation(zero).gap_s >= 0.3
+    witness.close()
+
+
+def test_a_change_between_two_readings_is_in_the_log_of_the_node(monkeypatch):
+    """What was logged before the witness began is not its concern."""
+    monkeypatch.setitem(servers.READ, "galera", lambda _: {"state": "Synced"})
+    lines = [(time.time() - 60, "Shifting SYNCED -> OPEN"), (time.time() + 0.1, "Shifting SYNCED -> DONOR (TO: 5)")]
+    node = SimpleNamespace(
+        server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()), dated_logs=lambda: lines
+    )
+    topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
+    lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
+    lab.another = lambda: lab
+    zero, witness = clock.timer(), servers.members(lab)
+    assert contrary(witness, zero) == ["node1 logged: Shifting SYNCED -> DONOR"]
     witness.close()
 
 

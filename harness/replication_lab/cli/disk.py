@@ -13,9 +13,8 @@ from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
+from replication_lab.lab.diagnosis import diagnosed
 from replication_lab.model.core.exit_code import ExitCode
-from replication_lab.probes import bottleneck
-from replication_lab.probes.node_resources import sample
 from replication_lab.world.docker import project
 
 of_one_disk = all_of(one_node, click.argument("disk"), of_lab, as_json)
@@ -115,8 +114,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
-    seen = sample(project.find(name), node, seconds)
-    found = bottleneck.diagnose(seen)
+    found, seen = diagnosed(project.find(name), node, seconds)
     if json_:
         print_json({"diagnosis": found, "sample": seen})
     else:

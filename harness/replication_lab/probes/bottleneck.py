@@ -22,6 +22,9 @@ class Bottleneck(StrEnum):
     DISK = "disk writes"
     READS = "disk reads"
     APPLIER = "applier thread"
+    MEMBERSHIP = "cluster membership"
+    FLOW_CONTROL = "flow control"
+    ACKNOWLEDGEMENT = "acknowledgement by another node"
     NONE = "nothing"
 
 
@@ -58,6 +61,7 @@ class Applier(msgspec.Struct, frozen=True):
 
     `behind` means that received transactions were not applied, `starved` that transactions written on the source were
     not received; each at both the beginning and the end. `rate` is bytes of the source's log applied a second.
+    `stopped` says in words that the applier does not run; it is empty while it runs.
     """
 
     tid: int | None
@@ -65,6 +69,25 @@ class Applier(msgspec.Struct, frozen=True):
     behind: bool
     starved: bool
     rate: float
+    stopped: str = ""
+
+
+class QueueLoad(msgspec.Struct, frozen=True):
+    """What a member of a cluster has received and not applied, and how much of it sets flow control: transactions.
+
+    `stops` counts the messages by which it paused the others, and `paused_s` the seconds for which it was paused, since
+    its start or over a sample. A group counts neither.
+    """
+
+    length: int
+    limit: int
+    stops: int | None = None
+    paused_s: float = 0.0
+
+    def since(self, before: "QueueLoad") -> "QueueLoad":
+        """Return what was counted since then, and the shorter one of both lengths."""
+        stops = None if self.stops is None else self.stops - (before.stops or 0)
+        return QueueLoad(min(self.length, before.length), self.limit, stops, self.paused_s - before.paused_s)
 
 
 class NodeSample(msgspec.Struct, frozen=True):
@@ -72,7 +95,9 @@ class NodeSample(msgspec.Struct, frozen=True):
 
     `cpu` is in CPUs of `cpus`; `throttled` is the share of periods in which the container's CPU limit acted.
     `lock_waiting` is the average number of transactions that waited for a row lock; `fsyncs` is the server's own count,
-    a second. `pressure` is the kernel's: shares of the time in which some task waited, by resource.
+    a second. `pressure` is the kernel's: shares of the time in which some task waited, by resource. `waits` are for how
+    many seconds a session has been in a state that waits, `queues` those of the cluster's members, and `hindrance` why
+    the node serves no client.
     """
 
     node: str
@@ -88,6 +113,9 @@ class NodeSample(msgspec.Struct, frozen=True):
     threads: list[Thread]
     devices: list[DiskLoad]
     applier: Applier | None = None
+    waits: dict[str, float] = {}
+    queues: dict[str, QueueLoad] = {}
+    hindrance: str = ""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -103,14 +131,21 @@ def diagnose(sample: NodeSample) -> Diagnosis:
     """Return the first saturated resource in the order of causes.
 
     A thread that waits for a lock or the network uses neither CPU nor disk, and an applier that waits for its disk is
-    not the bottleneck itself.
+    not the bottleneck itself. Nor is the node whose queue sets flow control: it waits for a resource of its own.
     """
     found = next(_suspects(sample), (Bottleneck.NONE, "no resource was saturated"))
     return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
 
 
 def _suspects(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
-    applier = sample.applier
+    applier, setter = sample.applier, _sets_flow_control(sample)
+    if sample.hindrance:
+        yield Bottleneck.MEMBERSHIP, f"the node serves no client: {sample.hindrance}"
+    if applier and applier.stopped:
+        yield Bottleneck.APPLIER, applier.stopped
+    yield from _waits(sample, sample.seconds)
+    if setter and setter != sample.node:
+        yield Bottleneck.FLOW_CONTROL, f"{_paused(sample)} set by {setter}; next: ./lab diagnose {setter}"
     if sample.lock_waiting >= MOSTLY:
         yield Bottleneck.LOCK, f"on average, {sample.lock_waiting:.1f} transactions waited for a row lock at any time"
     if applier and applier.behind and "lock" in applier.state.lower():
@@ -126,6 +161,41 @@ def _suspects(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
         yield Bottleneck.CPU, f"{sample.cpu:.2f} of {sample.cpus:g} CPUs in use"
     yield from _devices(sample)
     yield from _threads(sample)
+    yield from _waits(sample, 0)
+    if setter:
+        yield Bottleneck.FLOW_CONTROL, f"{_paused(sample)} set by this node, which applies more slowly than the others"
+    elif _share_paused(sample) >= HALF:
+        yield Bottleneck.FLOW_CONTROL, f"{_paused(sample)} set by no node alone"
+
+
+def _waits(sample: NodeSample, least_s: float) -> Iterator[tuple[Bottleneck, str]]:
+    """Yield what sessions wait for, and have waited for during at least `least_s` seconds."""
+    for state, seconds in sample.waits.items():
+        if seconds >= least_s:
+            found = Bottleneck.LOCK if "lock" in state.lower() else Bottleneck.ACKNOWLEDGEMENT
+            yield found, f"a session has been in this state for {seconds:.0f} s: {state}"
+
+
+def _share_paused(sample: NodeSample) -> float:
+    return max((queue.paused_s for queue in sample.queues.values()), default=0) / sample.seconds
+
+
+def _sets_flow_control(sample: NodeSample) -> str:
+    """Return the member whose receive queue alone makes the cluster wait; empty if there is none.
+
+    Galera's nodes count the pauses that they ask for. In a group the member has a longer queue than the limit.
+    """
+    stops = {name: queue.stops for name, queue in sample.queues.items() if queue.stops is not None}
+    if stops:
+        slow = [name for name, sent in stops.items() if sent > SATURATED * sum(stops.values())]
+        return slow[0] if slow and _share_paused(sample) >= HALF else ""
+    full = [name for name, queue in sample.queues.items() if queue.length > queue.limit]
+    return full[0] if len(full) == 1 else ""
+
+
+def _paused(sample: NodeSample) -> str:
+    share = _share_paused(sample)
+    return f"commits waited for it {share:.0%} of the time," if share else "a receive queue is above its limit,"
 
 
 def _devices(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
@@ -207,3 +277,7 @@ def _evidence(sample: NodeSample) -> Iterator[str]:
     if sample.applier:
         state = "behind" if sample.applier.behind else "starved" if sample.applier.starved else "level"
         yield f"applier    {state}, {sample.applier.rate / 1024:.0f} KiB of log/s: {sample.applier.state}"
+    for name, load in sample.queues.items():
+        paused = f", paused {load.paused_s / sample.seconds:.0%} of the time, sent {load.stops} stops"
+        counted = "" if load.stops is None else paused
+        yield f"queue      {name}: {load.length} received and not applied, limit {load.limit}{counted}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes.commit_latency import none_too_fast
@@ -17,46 +16,26 @@ def wait_until_synced(servers: Iterable[Server], size: int) -> None:
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
-            partial(_has_synced, server, size),
+            lambda server=server: _is_synced(GaleraNode(server).status(), size),  # type: ignore[misc]
             f"{server.name} to be Synced in a cluster of {size}",
             SYNCED_SECONDS,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
 
 
-def _has_synced(server: Server, size: int) -> bool:
-    return _is_synced(GaleraNode(server).status(), size)
-
-
 def _is_synced(found: GaleraStatus, size: int) -> bool:
     return found.synced and found.size == size
 
 
-@dataclass(frozen=True)
-class ConflictCounts:
-    """The growth of the nodes' counters between two readings, summed over the nodes."""
-
-    cert_failures: int
-    bf_aborts: int
-    paused_ms: float
-
-    @property
-    def figures(self) -> dict[str, float]:
-        return {
-            "cert_failures": self.cert_failures,
-            "bf_aborts": self.bf_aborts,
-            "flow_control_paused_ms": round(self.paused_ms, 3),
-        }
-
-
-def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> ConflictCounts:
-    """Return certification failures and aborts of all nodes, and the paused time of the node paused longest."""
-    grown = [(before[name], after[name]) for name in before]
-    return ConflictCounts(
-        sum(now.cert_failures - then.cert_failures for then, now in grown),
-        sum(now.bf_aborts - then.bf_aborts for then, now in grown),
-        max(now.paused_ms - then.paused_ms for then, now in grown),
-    )
+def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> dict[str, float]:
+    """Return certification failures and aborts of all nodes, the longest paused time, and the pauses each asked for."""
+    grown = {name: (before[name], after[name]) for name in before}
+    return {
+        "cert_failures": sum(now.cert_failures - then.cert_failures for then, now in grown.values()),
+        "bf_aborts": sum(now.bf_aborts - then.bf_aborts for then, now in grown.values()),
+        "flow_control_paused_ms": round(max(now.paused_ms - then.paused_ms for then, now in grown.values()), 3),
+        **{f"flow_control_stops.{name}": now.stops - then.stops for name, (then, now) in grown.items()},
+    }
 
 
 @dataclass
@@ -79,7 +58,7 @@ class GaleraWatch:
 
     def figures(self) -> dict[str, float]:
         """Return certification failures, brute force aborts and flow control's pauses since the load began."""
-        return counts(self.before, self._views()).figures
+        return counts(self.before, self._views())
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
@@ -91,7 +70,7 @@ class GaleraWatch:
             *(self._never_left(name, view) for name, view in after.items()),
             self._grown(after, commits),
             *none_too_fast(fastest_ms, self.round_trip_ms),
-            *([_paused(counts(self.before, after).paused_ms)] if self.throttled else []),
+            *([_paused(counts(self.before, after)["flow_control_paused_ms"])] if self.throttled else []),
         ]
 
     def _never_left(self, name: str, after: GaleraStatus) -> Proof:

@@ -1,5 +1,6 @@
 """The resources that a node's server, disks and network used for some seconds: the input of probes/bottleneck.py."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from replication_lab.world.docker import reach
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Progress, Replica
+from replication_lab.world.mysql.server import Server
 
 # The bytes written by each thread of the server; the state of all threads every tenth of a second; the bytes again.
 IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/dev/null)"; done; echo --; '
@@ -32,6 +34,9 @@ STATUS = (
 TICKS_A_SECOND = 100
 STATE, USER_TICKS, SYSTEM_TICKS = 0, 11, 12
 WAITS_FOR_DISK = "D"
+# In the states of sessions that wait for a lock of the server, for a replica, or for the order of Galera's group. Row
+# locks are counted elsewhere.
+WAITED_FOR = re.compile(r"^Waiting for (.*\block\b|semi-sync ACK|certification)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Reading:
     applied: tuple[str, int]
     behind: bool
     starved: bool
+    waits: dict[str, float]
 
 
 def sample(lab: Lab, node: str, seconds: float) -> NodeSample:
@@ -78,7 +84,15 @@ def _read(lab: Lab, node: str) -> Reading:
         applied=progress.applied if progress else ("", 0),
         behind=bool(progress and progress.behind),
         starved=bool(progress and ahead and progress.received < ahead),
+        waits=_waits(server),
     )
+
+
+def _waits(server: Server) -> dict[str, float]:
+    """Return for how many seconds a client's session has been in a state that waits, by the state (the longest)."""
+    rows = sorted(server.rows("SHOW PROCESSLIST"), key=lambda row: row["Time"] or 0)
+    of_clients = (row for row in rows if row["User"] != "system user")
+    return {row["State"]: float(row["Time"] or 0) for row in of_clients if WAITED_FOR.search(row["State"] or "")}
 
 
 def _writer(lab: Lab, node: str) -> str:
@@ -128,11 +142,17 @@ def _sample(
         pressure=host.pressures(reach.machine_files(host.PRESSURES)),
         threads=_threads(looks, written, seconds),
         devices=_devices(before, after, seconds),
-        applier=_applier(progress, before, after),
+        applier=_applier(progress, before, after, _why_stopped(lab, node)),
+        waits={state: since for state, since in after.waits.items() if state in before.waits},
     )
 
 
-def _applier(progress: Progress | None, before: Reading, after: Reading) -> Applier | None:
+def _why_stopped(lab: Lab, node: str) -> str:
+    status = Replica(lab.node(node).server()).status()
+    return "" if status is None or status.applying else f"the applier is stopped: {status.ended or 'by a statement'}"
+
+
+def _applier(progress: Progress | None, before: Reading, after: Reading, stopped: str) -> Applier | None:
     if progress is None:
         return None
     return Applier(
@@ -141,6 +161,7 @@ def _applier(progress: Progress | None, before: Reading, after: Reading) -> Appl
         behind=before.behind and after.behind,
         starved=before.starved and after.starved,
         rate=_applied(before, after) / (after.at - before.at),
+        stopped=stopped,
     )
 
 

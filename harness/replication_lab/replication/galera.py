@@ -12,6 +12,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.probes import galera as galera_probe
+from replication_lab.probes.bottleneck import QueueLoad
 from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, SWITCHOVER, NodeState
@@ -80,6 +81,14 @@ class GaleraCluster(Nodes):
 
     def _statuses(self) -> dict[str, GaleraStatus]:
         return self.answering(lambda name: GaleraNode(self.server(name)).status())
+
+    def queues(self) -> dict[str, QueueLoad]:
+        limits = self.answering(lambda name: int(GaleraNode(self.server(name)).provider_options()["gcs.fc_limit"]))
+        return {
+            name: QueueLoad(found.queue, limits[name], found.stops, found.paused_ms / 1000)
+            for name, found in self._statuses().items()
+            if name in limits
+        }
 
     def lost_majority(self) -> LabError | None:
         found = self._statuses()
@@ -158,10 +167,12 @@ class GaleraCluster(Nodes):
         self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())
 
     def counted(self) -> dict[str, int]:
-        found = [GaleraNode(self.server(name)).status() for name in self.names]
+        found = {name: GaleraNode(self.server(name)).status() for name in self.names}
         return {
-            "cert_failures": sum(one.cert_failures for one in found),
-            "bf_aborts": sum(one.bf_aborts for one in found),
+            "cert_failures": sum(one.cert_failures for one in found.values()),
+            "bf_aborts": sum(one.bf_aborts for one in found.values()),
+            **{f"flow_control_paused_ms.{name}": round(one.paused_ms) for name, one in found.items()},
+            **{f"flow_control_stops.{name}": one.stops for name, one in found.items()},
         }
 
     @contextmanager

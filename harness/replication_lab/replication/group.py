@@ -13,6 +13,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.toxic import Toxic
+from replication_lab.probes.bottleneck import QueueLoad
 from replication_lab.probes.commit_latency import none_too_fast
 from replication_lab.replication import role_changes
 from replication_lab.replication.kind import Nodes, register
@@ -32,6 +33,17 @@ MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM perform
 SELF = (
     "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, (SELECT MAX(view_id) FROM "
     "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
+)
+
+
+# When a member last began to change the roles of the group, by its log, which cannot be turned back (MySQL 8.0.22).
+LAST_CHANGE = "SELECT MAX(LOGGED) FROM performance_schema.error_log WHERE ERROR_CODE = 'MY-013214'"
+# What each member has to apply, as members tell each other every second, and the number that sets flow control.
+QUEUES = (
+    "SELECT member_host, s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE AS length, "
+    "@@group_replication_flow_control_applier_threshold AS most FROM performance_schema.replication_group_members "
+    "JOIN performance_schema.replication_group_member_stats s USING (member_id) "
+    "WHERE @@group_replication_flow_control_mode = 'QUOTA'"
 )
 
 
@@ -77,6 +89,13 @@ def member(server: Server, node_at: Callable[[str], str] = str) -> GroupMember:
         states={node_at(row["member_host"]): row["member_state"] for row in rows if row["member_host"]},
         primaries=tuple(node_at(row["member_host"]) for row in rows if row["member_role"] == PRIMARY),
     )
+
+
+def last_change(server: Server) -> str:
+    """Return when a server last began to change the roles of its group; an empty string if it never did."""
+    with suppress(LabError):
+        return str(server.value(LAST_CHANGE) or "")
+    return ""
 
 
 @register("group")
@@ -132,6 +151,10 @@ class Group(Nodes):
             return str(found.get(name, "does not answer"))
         # A member that was frozen has its last view for a moment, though its group has excluded it.
         return "" if len({each.view_id for each in serving.values()}) == 1 else "not in the view of its group"
+
+    def queues(self) -> dict[str, QueueLoad]:
+        rows = next(iter(self.answering(lambda name: self.server(name).rows(QUEUES)).values()), [])
+        return {self.lab.node_at(row["member_host"]): QueueLoad(int(row["length"]), int(row["most"])) for row in rows}
 
     def lost_majority(self) -> LabError | None:
         found = self.answering(self.member)

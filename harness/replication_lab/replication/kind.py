@@ -14,6 +14,7 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.toxic import Toxic
 from replication_lab.model.live.view import Level
+from replication_lab.probes.bottleneck import QueueLoad
 from replication_lab.probes.commit_latency import TABLE, CommitLatency, per_commit, waited
 from replication_lab.replication.role_changes import ChangesRoles, NodeState, quiet
 from replication_lab.world import at_once, clock
@@ -224,6 +225,10 @@ class Nodes(ChangesRoles):
     def hindrance(self, _name: str) -> str:
         """Return why a node whose server answers serves no client; an empty string if it serves."""
         return ""
+
+    def queues(self) -> dict[str, QueueLoad]:
+        """Return what each member of a cluster has received and not applied; empty for any other kind."""
+        return {}
 
     def lost_majority(self) -> LabError | None:
         """Return the error for a cluster in which no node serves until an operator acts; None for any other."""

@@ -1,7 +1,10 @@
 """A witness that reads again and again: states that no log and no counter records, or a log that a node keeps."""
 
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -47,12 +50,14 @@ class Sampled(Generic[Asked]):
         readings: Mapping[str, Reading[Asked]],
         reach: Callable[[Lab, str], Asked] = server_of,  # type: ignore[assignment]  # of readings of servers
         answers: Callable[[Lab, str], bool] = lambda *_: False,
+        logged: re.Pattern[str] | None = None,
     ) -> None:
         """Begin to read; `readings` are by node.
 
         `reach` returns what a node's reading asks. Where `answers` says that a node should answer and it does not, it
-        is not observed.
+        is not observed. `logged` matches what a node logs at each change, however short.
         """
+        self._logged = logged
         # A query to a frozen node locks its connection.
         self.obligation, self._lab, self._reach, self._answers = obligation, lab.another(), reach, answers
         self._contrary: list[tuple[float, str]] = []
@@ -94,9 +99,20 @@ class Sampled(Generic[Asked]):
             (one.began for one in requests_made.made() if one.disturbs and one.began >= zero), default=float("inf")
         )
         contrary = [
-            (at, what) for at, what in self._contrary if not isinstance(what, Following) or zero <= at < disturbed
+            (at, what)
+            for at, what in [*self._contrary, *self._by_logs()]
+            if not isinstance(what, Following) or zero <= at < disturbed
         ]
         return Observation.between(self.obligation, zero, (self._began, now), contrary, max([self._gap_s, *gaps]))
+
+    def _by_logs(self) -> Iterator[tuple[float, str]]:
+        """Yield each change that a node has logged since the beginning."""
+        now, wall, logged = clock.timer(), time.time(), self._logged
+        for node in self._last if logged else ():
+            with suppress(LabError):
+                for at, line in self._lab.node(node).dated_logs():
+                    if logged and (moment := now - (wall - at)) >= self._began and (found := logged.search(line)):
+                        yield moment, Following(f"{node} logged: {found[0]}")
 
     def close(self) -> None:
         self._stop.set()

@@ -1,5 +1,6 @@
 """Did servers keep their variables, their states, their cluster and their links? Each is asked again and again."""
 
+import re
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ SENDS = "Binlog Dump"
 STAYED = "no node left its cluster, joined one or desynchronized, but by what the lab did"
 # Galera's variables by which a node leaves its cluster, or does without it, while it runs.
 SET = ("wsrep_cluster_address", "wsrep_desync")
+# What a node of Galera logs when it leaves its cluster, or does without it. The log cannot be turned back.
+LOGGED = re.compile(r"Shifting SYNCED -> \S+")
 # By when what this process has set is noted.
 NOTED_SECONDS = 0.05
 
@@ -124,7 +127,8 @@ def members(lab: Lab) -> Sampled[Server]:
     told = READ.get(lab.topology.replication)
     readings = {node.name: Member(told) for node in lab.topology.nodes} if told else {}
     # One that never answers is not observed: as to an account that may not read the state of replication.
-    return Sampled(STAYED, lab, readings, answers=lambda _, node: not readings[node].has_answered)
+    logged = LOGGED if lab.topology.replication == "galera" else None
+    return Sampled(STAYED, lab, readings, answers=lambda _, node: not readings[node].has_answered, logged=logged)
 
 
 def _galera(server: Server) -> dict[str, str]:
@@ -134,9 +138,10 @@ def _galera(server: Server) -> dict[str, str]:
 
 
 def _group(server: Server) -> dict[str, str]:
-    """Return what a member of a group tells; its view has a number of its own, and its group one primary."""
+    """Return what a member of a group tells; its view has a number of its own, and its log each change of roles."""
     found = group.member(server)
-    return {"state": found.state, "view": found.view_id, "role": found.role, "primary": " ".join(found.primaries)}
+    primaries, change = " ".join(found.primaries), group.last_change(server)
+    return {"state": found.state, "view": found.view_id, "role": found.role, "primary": primaries, "change": change}
 
 
 READ: dict[str, Callable[[Server], dict[str, str]]] = {"galera": _galera, "group": _group}

@@ -4,7 +4,7 @@ All are pure functions. A checker that fails is reported in place of its figure 
 never good.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
@@ -139,6 +139,11 @@ def stale_reads(history: Iterable[Attempt], looks: Iterable[RowLook]) -> list[Ro
     return [look for look in looks if _number(look) < newest.acknowledged(look.writer, look.invoked)]
 
 
+def stale_s(history: Sequence[Attempt], looks: Iterable[RowLook]) -> float:
+    """Return the longest time in seconds that a row was acknowledged and missed by a read: the true lag of its node."""
+    return round(max(map(_Newest(history).age, stale_reads(history, looks)), default=0.0), 3)
+
+
 def read_your_writes_violations(history: Iterable[Attempt], looks: Iterable[RowLook]) -> list[RowLook]:
     """Return the reads that missed a row already acknowledged to the same client."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
@@ -186,6 +191,11 @@ class _Newest:
         ends, ids = self._rows.get(client, ([], []))
         place = bisect_left(ends, before)
         return ids[place - 1] if place else NOTHING
+
+    def age(self, look: RowLook) -> float:
+        """Return for how many seconds the oldest row that a stale read missed had been acknowledged."""
+        ends, ids = self._rows[look.writer]
+        return look.invoked - ends[bisect_right(ids, _number(look))]
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
@@ -324,6 +334,7 @@ def reads(
         {
             "looks": lambda: len(looks),
             "stale_reads": lambda: len(stale_reads(history, looks)),
+            "stale_s": lambda: stale_s(history, looks),
             "read_your_writes_violations": lambda: len(read_your_writes_violations(history, looks)),
             "monotonic_read_violations": lambda: len(monotonic_read_violations(looks)),
             "phantom_reads": lambda: len(phantom_reads(before, copies)),

@@ -12,8 +12,9 @@ BOOTSTRAP = "wsrep_provider_pc_bootstrap"
 class GaleraStatus:
     """A cluster in the view of one of its nodes; counts are since that node's start, times in ms.
 
-    `view` counts the changes of the cluster's membership. `replication_ms` is the (shortest, mean, longest) recent time
-    in which the group delivered a message of this node, or None if it sent none.
+    `view` counts the changes of the cluster's membership. `queue` are the write sets that it has received and not
+    applied, and `stops` how often it paused the others because of them. `replication_ms` is the (shortest, mean,
+    longest) recent time in which the group delivered a message of this node, or None if it sent none.
     """
 
     ready: bool
@@ -28,6 +29,8 @@ class GaleraStatus:
     paused_ms: float
     replication_ms: tuple[float, float, float] | None
     addresses: tuple[str, ...]
+    queue: int = 0
+    stops: int = 0
 
     @property
     def synced(self) -> bool:
@@ -62,6 +65,8 @@ class GaleraNode:
             paused_ms=int(status["wsrep_flow_control_paused_ns"]) / 1e6,
             replication_ms=(shortest * 1000, mean * 1000, longest * 1000) if messages else None,
             addresses=tuple(part.partition(":")[0] for part in status["wsrep_incoming_addresses"].split(",") if part),
+            queue=int(status["wsrep_local_recv_queue"]),
+            stops=int(status["wsrep_flow_control_sent"]),
         )
 
     @property
