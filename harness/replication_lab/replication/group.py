@@ -36,8 +36,6 @@ SELF = (
 )
 
 
-# When a member last began to change the roles of the group, by its log, which cannot be turned back (MySQL 8.0.22).
-LAST_CHANGE = "SELECT MAX(LOGGED) FROM performance_schema.error_log WHERE ERROR_CODE = 'MY-013214'"
 # What each member has to apply, as members tell each other every second, and the number that sets flow control.
 QUEUES = (
     "SELECT member_host, s.COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE AS length, "
@@ -89,13 +87,6 @@ def member(server: Server, node_at: Callable[[str], str] = str) -> GroupMember:
         states={node_at(row["member_host"]): row["member_state"] for row in rows if row["member_host"]},
         primaries=tuple(node_at(row["member_host"]) for row in rows if row["member_role"] == PRIMARY),
     )
-
-
-def last_change(server: Server) -> str:
-    """Return when a server last began to change the roles of its group; an empty string if it never did."""
-    with suppress(LabError):
-        return str(server.value(LAST_CHANGE) or "")
-    return ""
 
 
 @register("group")
