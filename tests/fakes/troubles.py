@@ -51,11 +51,6 @@ def leave(lab: FakeLab, _load: int = 0) -> None:
     lab.group.view += 1
 
 
-def leave_and_come_back(lab: FakeLab, _load: int = 0) -> None:
-    """Remove a node for a moment: afterwards only the number of views differs."""
-    lab.group.view += 2
-
-
 def lose_an_update(lab: FakeLab, _load: int = 0) -> None:
     """Acknowledge a change that no copy keeps."""
     lab.rows.forgets = True

@@ -184,7 +184,6 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
     ("trouble", "claim", "reason"),
     [
         (troubles.leave, "galera-commit-waits", "stayed in the cluster"),
-        (troubles.leave_and_come_back, "galera-commit-waits", "saw no node leave or join"),
         (troubles.take_toxics_off, "galera-commit-waits", "fault not seen"),
         (troubles.take_toxics_off, "after-sync-commit-is-one-round-trip", "fault not seen"),
         (troubles.fall_back, "after-sync-commit-is-one-round-trip", "semi-sync acknowledged every commit"),

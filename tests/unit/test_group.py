@@ -306,7 +306,6 @@ def test_a_commit_need_not_wait_for_a_member_that_no_majority_needs(monkeypatch)
     """One of three is far away: the two near ones are a majority."""
     far = [link for link in WAN if "node3" in link]
 
-    assert proofs_of_a_load(monkeypatch, fastest=0.4, links=far)[0]
     assert False not in proofs_of_a_load(monkeypatch, fastest=0.4, links=far)
 
 
@@ -315,23 +314,17 @@ def expel(servers):
         servers[name].states, servers[name].view = WITHOUT_NODE3, "1:4"
 
 
-def leave_and_return(servers):
-    for server in servers.values():
-        server.view = "1:5"
-
-
 @pytest.mark.parametrize(
     ("meanwhile", "fastest", "ok"),
     [
-        (lambda servers: None, 12.0, [True, True, True]),
-        (lambda servers: None, 0.4, [True, False, True]),
-        (leave_and_return, 12.0, [False, True, True]),
-        (expel, 12.0, [False, True, False]),
+        (lambda servers: None, 12.0, [True, True]),
+        (lambda servers: None, 0.4, [False, True]),
+        (expel, 12.0, [True, False]),
     ],
 )
 def test_a_load_on_a_group_that_changed_or_did_not_wait_is_noticed(monkeypatch, meanwhile, fastest, ok):
-    """Also when the group is the same three again at the end."""
-    assert proofs_of_a_load(monkeypatch, meanwhile, fastest)[:3] == ok
+    """A witness observes that the group is the same all the time."""
+    assert proofs_of_a_load(monkeypatch, meanwhile, fastest)[:2] == ok
 
 
 def test_every_ordered_pair_of_a_group_has_a_link():

@@ -26,6 +26,8 @@ STATUS = {
     "local_cert_failures": "0",
     "local_bf_aborts": "0",
     "flow_control_paused_ns": "0",
+    "flow_control_sent": "0",
+    "local_recv_queue": "0",
     "evs_repl_latency": "0/0/0/0/0",
     "incoming_addresses": ",".join(f"{name}:3306" for name in NAMES),
 }

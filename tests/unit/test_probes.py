@@ -192,18 +192,10 @@ def test_an_undisturbed_cluster_is_proved(cluster):
 
 
 def test_a_node_that_left_fails_the_proofs_of_all(cluster):
-    """It is missing itself, the others are fewer, and all saw a change of view."""
+    """It is missing itself, and the others are fewer."""
     failed_proofs = group_proofs(cluster, lambda: troubles.leave(cluster))
 
     assert {f"node{n} stayed in the cluster" for n in (1, 2, 3)} <= failed_proofs
-    assert {f"node{n} saw no node leave or join" for n in (1, 2, 3)} <= failed_proofs
-
-
-def test_a_node_that_came_back_is_still_noticed(cluster):
-    """All is whole again at the end, but the views were counted."""
-    failed_proofs = group_proofs(cluster, lambda: troubles.leave_and_come_back(cluster))
-
-    assert failed_proofs == {f"node{n} saw no node leave or join" for n in (1, 2, 3)}
 
 
 def test_commits_that_the_group_did_not_see_are_noticed(cluster):

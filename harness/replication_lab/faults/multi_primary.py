@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.drill.fault import Need
-from replication_lab.replication.group import PRIMARY, last_change, member
+from replication_lab.replication.group import PRIMARY, member
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -35,8 +35,6 @@ class MultiPrimary(OnServers):
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, [node.name for node in lab.topology.nodes])
         (self._only,) = nodes
-        # When each node began to change its role, by its log, while the fault acts.
-        self._changed: dict[str, str] = {}
 
     def inject(self) -> None:
         self._switch("SELECT group_replication_switch_to_multi_primary_mode()")
@@ -49,13 +47,9 @@ class MultiPrimary(OnServers):
 
     def begin(self, node: str) -> None:
         clock.wait_until(lambda: not self.contrary(node, self.server(node)), f"{node} to be a primary", ROLE_SECONDS)
-        self._changed[node] = last_change(self.server(node))
 
     def contrary(self, node: str, server: Server) -> str:
-        if (role := member(server).role) != PRIMARY:
-            return f"the role of {node} was {role or 'unknown'}"
-        changed = last_change(server)
-        return "" if changed == self._changed.get(node, changed) else f"the role of {node} had changed at {changed}"
+        return "" if (role := member(server).role) == PRIMARY else f"the role of {node} was {role or 'unknown'}"
 
     def recover(self) -> None:
         self.release()

@@ -142,17 +142,12 @@ def _sample(
         pressure=host.pressures(reach.machine_files(host.PRESSURES)),
         threads=_threads(looks, written, seconds),
         devices=_devices(before, after, seconds),
-        applier=_applier(progress, before, after, _why_stopped(lab, node)),
+        applier=_applier(progress, before, after),
         waits={state: since for state, since in after.waits.items() if state in before.waits},
     )
 
 
-def _why_stopped(lab: Lab, node: str) -> str:
-    status = Replica(lab.node(node).server()).status()
-    return "" if status is None or status.applying else f"the applier is stopped: {status.ended or 'by a statement'}"
-
-
-def _applier(progress: Progress | None, before: Reading, after: Reading, stopped: str) -> Applier | None:
+def _applier(progress: Progress | None, before: Reading, after: Reading) -> Applier | None:
     if progress is None:
         return None
     return Applier(
@@ -161,7 +156,7 @@ def _applier(progress: Progress | None, before: Reading, after: Reading, stopped
         behind=before.behind and after.behind,
         starved=before.starved and after.starved,
         rate=_applied(before, after) / (after.at - before.at),
-        stopped=stopped,
+        stopped=progress.stopped,
     )
 
 

@@ -138,10 +138,9 @@ def _galera(server: Server) -> dict[str, str]:
 
 
 def _group(server: Server) -> dict[str, str]:
-    """Return what a member of a group tells; its view has a number of its own, and its log each change of roles."""
+    """Return what a member of a group tells; its view has a number of its own, and its group one primary."""
     found = group.member(server)
-    primaries, change = " ".join(found.primaries), group.last_change(server)
-    return {"state": found.state, "view": found.view_id, "role": found.role, "primary": primaries, "change": change}
+    return {"state": found.state, "view": found.view_id, "role": found.role, "primary": " ".join(found.primaries)}
 
 
 READ: dict[str, Callable[[Server], dict[str, str]]] = {"galera": _galera, "group": _group}

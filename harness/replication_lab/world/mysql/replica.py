@@ -70,12 +70,16 @@ class ReplicaStatus:
 
 @dataclass(frozen=True)
 class Progress:
-    """A replica's positions in its source's log, each (file, place); its applier's state, and that thread's number."""
+    """A replica's positions in its source's log, each (file, place); its applier's state, and that thread's number.
+
+    `stopped` tells why the applier does not run; it is empty while it runs.
+    """
 
     received: tuple[str, int]
     applied: tuple[str, int]
     state: str
     tid: int | None
+    stopped: str = ""
 
     @property
     def behind(self) -> bool:
@@ -156,12 +160,13 @@ class Replica:
         row, column = self._status_row(), self.server.dialect.columns
         if not row:
             return None
-        applier = self._applier()
+        applier, status = self._applier(), self._status_of(row)
         return Progress(
             received=(row[column.received_file], int(row[column.received_place])),
             applied=(row[column.applied_file], int(row[column.applied_place])),
             state=applier.get("STATE") or "not running",
             tid=applier.get("TID"),
+            stopped="" if status.applying else f"the applier is stopped: {status.ended or 'by a statement'}",
         )
 
     def wait_until_received(self, end: tuple[str, int], seconds: float) -> None:
