@@ -14,7 +14,7 @@ import msgspec
 from replication_lab import VERSION, experiments
 from replication_lab.attach import drills as attached_drills
 from replication_lab.model.comparing.digest import Digest, digest
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import CaseDrilled, Result
@@ -26,14 +26,7 @@ from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.lab.site import Site
 from replication_lab.model.live.view import Live
 from replication_lab.model.record.record import Record
-from replication_lab.report import (
-    DrillsSummary,
-    ExperimentSummary,
-    Summary,
-    formats,
-    summarise,
-    summarise_drills,
-)
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, formats, summarise, summarise_drills
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner import soak as soaks
 from replication_lab.runner.application import Probe
@@ -131,11 +124,7 @@ def drill(  # noqa: PLR0913 - what is run, where, and what becomes of it
     asked = replace(drill_set.lab_request(topology, engine, drills), sites=dict(sites or {}))
     drill_set.make_ready(topology, asked.engine, drills)
     journal = Journal(f"drill-{topology}")
-    return _reported(
-        journal,
-        lambda: drill_set.run(asked, drills, seed, journal=journal, tell=tell, keep=keep),
-        lambda: _of_drills(journal.folder, journal.record),
-    )
+    return _drilled(journal, lambda: drill_set.run(asked, drills, seed, journal=journal, tell=tell, keep=keep))
 
 
 def soak(schedule: soaks.Schedule, engine: str, seconds: float, tell: Tell) -> tuple[Path, DrillsSummary]:
@@ -149,10 +138,8 @@ def soak(schedule: soaks.Schedule, engine: str, seconds: float, tell: Tell) -> t
     journal = Journal(f"soak-{schedule.topology}")
     write_whole(journal.folder / SCHEDULE, schedule.text())
     goes_on = soaks.until_failure(journal, seconds)
-    return _reported(
-        journal,
-        lambda: drill_set.run(asked, drills, schedule.seed, journal=journal, tell=tell, goes_on=goes_on),
-        lambda: _of_drills(journal.folder, journal.record),
+    return _drilled(
+        journal, lambda: drill_set.run(asked, drills, schedule.seed, journal=journal, tell=tell, goes_on=goes_on)
     )
 
 
@@ -161,11 +148,11 @@ def drill_attached(
 ) -> tuple[Path, DrillsSummary]:
     """Run drills on an attached project and write their report; return the folder and the summary."""
     journal = Journal(f"drill-{lab.name}")
-    return _reported(
-        journal,
-        lambda: attached_drills.run(lab, drills, seed, journal=journal, tell=tell, probe=probe),
-        lambda: _of_drills(journal.folder, journal.record),
-    )
+    return _drilled(journal, lambda: attached_drills.run(lab, drills, seed, journal=journal, tell=tell, probe=probe))
+
+
+def _drilled(journal: Journal, act: Callable[[], object]) -> tuple[Path, DrillsSummary]:
+    return _reported(journal, act, lambda: _of_drills(journal.folder, journal.record))
 
 
 def _reported(
@@ -176,8 +163,6 @@ def _reported(
     def reported() -> Found:
         summary, timelines = summed_up()
         write_report(journal.folder, summary, journal.record, timelines)
-        if isinstance(summary, ExperimentSummary):
-            _keep_digest(journal.folder, journal.record)
         write_index()
         return summary
 
@@ -218,21 +203,20 @@ def report(run: str) -> tuple[Summary | None, list[str]]:
         return None, _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
     summary, timelines = summed_up(folder, record)
     written = write_report(folder, summary, record, timelines)
-    if isinstance(summary, ExperimentSummary):
-        _keep_digest(folder, record)
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
     return summary, written
 
 
 def write_report(folder: Path, summary: Summary, record: Record, timelines: Timelines) -> list[str]:
-    """Write summary.json, junit.xml and report.html into the folder of a run; return the paths."""
-    try:
-        return _write(folder, formats.files(summary, record, timelines))
-    except ArithmeticError as error:
-        raise LabError(
-            f"figures of {folder.name} cannot be drawn: {error}", "measured figures", "./lab report --format text"
-        ) from error
+    """Write summary.json, junit.xml and report.html into the folder of a run; return the paths. Keep its digest."""
+    with as_lab_error(
+        ArithmeticError, f"figures of {folder.name} cannot be drawn", "measured figures", "./lab report --format text"
+    ):
+        written = _write(folder, formats.files(summary, record, timelines))
+    if isinstance(summary, ExperimentSummary):
+        _keep_digest(folder, record)
+    return written
 
 
 def _write(folder: Path, found: Iterable[tuple[str, bytes]]) -> list[str]:

@@ -33,7 +33,7 @@ HOSTS = (
 )
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
 # The functions of the package whose last argument is a next step.
-MAKE_ERRORS = ("LabError", "unknown_name", "refuse_unknown")
+MAKE_ERRORS = ("LabError", "as_lab_error", "unknown_name", "refuse_unknown")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 # Where servers are spoken to, where the old words are explained, or where the address of a publication has them.
 DIALECTS = re.compile(
@@ -163,10 +163,9 @@ def next_steps() -> list[str]:
         text = path.read_text()
         # Most modules raise no error of the lab's, and need no walk through every expression.
         for call in ast.walk(ast.parse(text)) if any(f"{name}(" in text for name in MAKE_ERRORS) else ():
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in MAKE_ERRORS:
-                found += [
-                    text for text in map(literal, [*call.args[2:], *(each.value for each in call.keywords)]) if text
-                ]
+            if isinstance(call, ast.Call) and (name := getattr(call.func, "id", "")) in MAKE_ERRORS:
+                last = call.args[3 if name == "as_lab_error" else 2 :]
+                found += [text for text in map(literal, [*last, *(each.value for each in call.keywords)]) if text]
     return found
 
 

@@ -31,6 +31,10 @@ SHOWN_TOGETHER = {
         ("found", "expected", "next_step"),
         {"found": "", "expected": "; expected: ", "next_step": "; next: "},
     ),
+    "as_lab_error": (
+        ("kinds", "found", "expected", "next_step"),
+        {"found": "", "expected": ": …; expected: ", "next_step": "; next: "},
+    ),
     "Proof": (("what", "found", "ok", "expected"), {"what": "", "expected": ": expected ", "found": ", found "}),
     "wait_until": (
         ("condition", "what", "seconds", "every", "hint"),

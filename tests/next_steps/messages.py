@@ -29,7 +29,7 @@ HEAD = """\
 # stand for the names. `python -m tests.next_steps.messages` writes this file; a row may be edited as well.
 """
 # What makes an error, and the place of the next step among its arguments.
-MAKES = {"unknown_name": 3, "refuse_unknown": 3, "wait_until": 9, "kind": 2}
+MAKES = {"as_lab_error": 3, "unknown_name": 3, "refuse_unknown": 3, "wait_until": 9, "kind": 2}
 KEYWORDS = ("next_step", "hint")
 STANDS_FOR = "NAME"
 
@@ -119,7 +119,7 @@ def table() -> dict[str, list[Row]]:
 
 # The next steps that errors of this process had, with the module and the line that made each.
 PRINTED: list[tuple[str, int, str]] = []
-_OWN = ("model/core/errors.py",)
+_OWN = ("model/core/errors.py", "/contextlib.py")
 
 
 def record() -> None:

@@ -110,7 +110,7 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
     assert (done.repointed, done.ahead) == ([], {"far": "2 transactions: 0-1-11 to 0-1-12"})
     assert lab.nodes["far"].told == ["stop following"]
     said = io.StringIO()
-    output.promoted(Console(file=said, width=140), done)
+    output.say(Console(file=said, width=140), "promoted", done=done)
     assert "far was not repointed: it has 2 transactions" in said.getvalue()
     assert "./lab rejoin far --discard-errant" in said.getvalue()
     assert "far has 2 transactions" in refused(failover.rejoin, lab, "far").found
@@ -137,7 +137,7 @@ def test_a_replica_that_cannot_be_repointed_is_named(lab):
     assert (done.repointed, done.left) == ([], {"far": "far's applier has stopped"})
     assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
     said = io.StringIO()
-    output.promoted(Console(file=said, width=140), done)
+    output.say(Console(file=said, width=140), "promoted", done=done)
     assert "far was not repointed: far's applier has stopped" in said.getvalue()
     lab.nodes["far"].stuck = None
     assert failover.rejoin(lab, "far").source == "near"

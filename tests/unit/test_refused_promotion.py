@@ -95,7 +95,7 @@ def test_a_source_whose_commits_wait_or_that_is_frozen_is_killed_and_started_as_
     assert source.told == ["killed", "started"] and source.read_only
     assert "source" in done.fenced and "killed and starts again as read-only" in done.fenced
     said = io.StringIO()
-    output.promoted(Console(file=said, width=140), done)
+    output.say(Console(file=said, width=140), "promoted", done=done)
     assert done.fenced in said.getvalue()
 
 

@@ -30,13 +30,7 @@ from replication_lab.world.mysql.accounts import AS_TYPED, parse_dsn
 @of_yes
 @as_json
 def attach(
-    *,
-    links: tuple[str, ...],
-    rtt: str,
-    dsns: tuple[str, ...],
-    yes: bool,
-    json_: bool,
-    **of_compose: Any,
+    *, links: tuple[str, ...], rtt: str, dsns: tuple[str, ...], yes: bool, json_: bool, **of_compose: Any
 ) -> None:
     known_toxic(rtt)
     accounts = dict(map(parse_dsn, dsns))
@@ -59,7 +53,7 @@ def attach(
     if json_:
         print_json(views.view(lab))
     else:
-        output.how_to_use_attached(out, lab, drills=not found.no_drills)
+        output.say(out, "attached", lab=lab.name, link=lab.topology.links[0].name, drills=not found.no_drills)
     leave(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
 
 

@@ -12,7 +12,7 @@ from replication_lab.cli.options import as_json, percentage
 from replication_lab.model.comparing import over_time as model
 from replication_lab.model.comparing.comparison import Comparison, compare
 from replication_lab.model.comparing.digest import Digest, decode
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, as_lab_error, unknown_name
 from replication_lab.model.core.event import RECORD
 from replication_lab.model.experiment.compared_figures import FIGURES
 from replication_lab.report import compared, over_time
@@ -54,12 +54,8 @@ def _digests(run: str) -> list[Digest]:
 def _digest(run: str) -> Digest:
     if not run.endswith(".json") and (run.endswith(".jsonl") or not Path(run).is_file()):
         return runs.digest_of(run)
-    try:
+    with as_lab_error(OSError, f"{run} cannot be read", "a baseline", f"./lab report --format baseline > {run}"):
         return decode(Path(run).read_bytes(), run)
-    except OSError as error:
-        raise LabError(
-            f"{run} cannot be read: {error.strerror}", "a baseline", f"./lab report --format baseline > {run}"
-        ) from error
 
 
 def _as_data(found: Comparison) -> dict[str, object]:

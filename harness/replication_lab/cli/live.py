@@ -183,7 +183,7 @@ def screen(hello: Hello, state: ViewedState) -> RenderableType:
 
 
 def _nodes(state: ViewedState) -> Table:
-    table = _table("node", "role", "container", "state", "lag")
+    table = Table("node", "role", "container", "state", "lag", box=None, pad_edge=False)
     for node in state.nodes:
         name = Text(f"{node.name}{' ←' if node.writes_here else ''}")
         table.add_row(name, node.role, node.at, Text(node.state, style=COLOURS[node.level]), _lag(node))
@@ -198,7 +198,7 @@ def _lag(node: ViewedNode) -> str:
 
 
 def _links(state: ViewedState) -> Table:
-    table = _table("link", "requested", "measured", "")
+    table = Table("link", "requested", "measured", "", box=None, pad_edge=False)
     for link in state.links:
         table.add_row(link.name, link.asked, f"{_number(link.measured_ms)} ms", _seen(link))
     return table
@@ -231,10 +231,3 @@ def _ledger(state: ViewedState) -> Text:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading)
-    return table

@@ -195,7 +195,7 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
 def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "failover") as nodes:
         done = nodes.take_over(node, allow_data_loss)
-    print_json(done) if json_ else output.promoted(out, done)
+    print_json(done) if json_ else output.say(out, "promoted", done=done)
 
 
 @command("switchover")
@@ -212,7 +212,7 @@ def switchover(node: str, name: str | None, json_: bool) -> None:
 def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "rejoin") as nodes:
         done = nodes.take_back(node, discard_errant, tell)
-    print_json(done) if json_ else output.rejoined(out, done)
+    print_json(done) if json_ else output.say(out, "rejoined", done=done)
 
 
 @command("standby")
@@ -229,4 +229,4 @@ def standby(node: str, name: str | None, json_: bool) -> None:
 def online(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, "online") as nodes:
         done = nodes.online(node, tell)
-    print_json(done) if json_ else output.rejoined(out, done)
+    print_json(done) if json_ else output.say(out, "rejoined", done=done)

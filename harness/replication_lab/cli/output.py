@@ -15,7 +15,7 @@ from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, 
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.server_name import VENDORS
-from replication_lab.model.lab.succession import TakenBack, TakenOver
+from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.probes.bottleneck import Diagnosis, NodeSample
 from replication_lab.world.docker import machine
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
 
 
-def _say(out: Console, what: str, **known: object) -> None:
+def say(out: Console, what: str, **known: object) -> None:
     """Print what a macro of output.j2 says; brackets in a value are text, only the template's own are colours."""
     out.print(getattr(_sentences(), what)(**known).removesuffix("\n"))
 
@@ -52,7 +52,7 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     node = kind.written_at()
     user, password = lab.application(node)
     link = next((each.name for each in lab.topology.links), "")
-    _say(
+    say(
         out,
         "connect",
         lab=lab.name,
@@ -65,11 +65,6 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
         toxic=toxics.get(link, "none"),
         measure=_measure(lab.topology),
     )
-
-
-def how_to_use_attached(out: Console, lab: Lab, drills: bool) -> None:
-    """Print what can be done with an attached project; `drills` tells whether they are possible."""
-    _say(out, "attached", lab=lab.name, link=lab.topology.links[0].name, drills=drills)
 
 
 def _measure(topology: Topology) -> str:
@@ -106,11 +101,7 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
 
 def diagnosis(out: Console, found: Diagnosis, sample: NodeSample) -> None:
     """Print the bottleneck and the reason, then what the usual tools would have shown."""
-    _say(out, "diagnosis", found=found, seconds=sample.seconds)
-
-
-def promoted(out: Console, done: TakenOver) -> None:
-    _say(out, "promoted", done=done)
+    say(out, "diagnosis", found=found, seconds=sample.seconds)
 
 
 def switched(out: Console, done: TakenOver) -> None:
@@ -125,17 +116,13 @@ def switched(out: Console, done: TakenOver) -> None:
         out.print(f"  left to do: {name}: {why}")
 
 
-def rejoined(out: Console, done: TakenBack) -> None:
-    _say(out, "rejoined", done=done)
-
-
 def migrated(out: Console, done: "Migrated") -> None:
     """Print each step's seconds, and the lag before and after."""
     table = Table("step", "s", box=None)
     for step, seconds in done.seconds.items():
         table.add_row(step, f"{seconds:.1f}")
     out.print(table)
-    _say(out, "migrated", done=done)
+    say(out, "migrated", done=done)
 
 
 def labs(out: Console, found: Sequence[LabView]) -> None:
@@ -227,7 +214,7 @@ def engines(out: Console, known: Iterable[EngineView]) -> None:
     for each in known:
         for feature, why in each.lacks.items():
             reasons.setdefault((feature, why), []).append(each.name)
-    _say(out, "engines", lacking=reasons, vendors=VENDORS)
+    say(out, "engines", lacking=reasons, vendors=VENDORS)
 
 
 def _tested(engine: EngineView) -> str:
@@ -251,9 +238,7 @@ def rows(out: Console, found: list[dict[str, Any]], upright: bool = False) -> No
             for name, value in row.items():
                 out.print(f"  {name:>{width}}: {value}", markup=False, soft_wrap=True)
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in found[0]:
-        table.add_column(plain(str(heading)))
+    table = Table(*(plain(str(heading)) for heading in found[0]), box=None, pad_edge=False)
     for row in found:
         table.add_row(*(plain(str(value)) for value in row.values()))
     out.print(table)

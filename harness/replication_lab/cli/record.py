@@ -28,8 +28,9 @@ TEXT = "text"
 def report(*, run: str, form: str | None, open_: bool, index: bool, json_: bool) -> None:
     if form and (json_ or open_ or index):
         raise LabError("--format with --json, --open or --index", "one of them", f"./lab report {run} --format {form}")
-    if not index:
-        _remark(run)
+    # If the latest run has no results, the user may expect those of the run before it.
+    if run == LATEST and not index and (remark := runs.remark_on_latest()):
+        tell(remark)
     if open_ or index:
         _open(runs.write_index() if index else runs.report_page(run), json_)
     elif form and form != TEXT:
@@ -52,12 +53,6 @@ def _judge(run: str, json_: bool, *, write: bool) -> None:
     if written:
         tell("\n".join(f"written: {path}" for path in written))
     leave(summary.exit_code if summary else ExitCode.GOOD)
-
-
-def _remark(run: str) -> None:
-    """Tell the user if the latest run has no results: they may expect those of the run before it."""
-    if run == LATEST and (remark := runs.remark_on_latest()):
-        tell(remark)
 
 
 def print_summary(summary: Summary, json_: bool) -> None:

@@ -41,7 +41,10 @@ class Output:
         try:
             act(*text)
         except OSError as error:
-            _discard(self._stream)
+            # Redirect a stream to /dev/null, so that the text in its buffer causes no second error.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
             self._error = Unwritable(error)
         # Raise it again at each later call: click first tries to write nothing, and ignores the error.
         self._tell(self._error)
@@ -80,26 +83,15 @@ class Remarks(Output):
         pass
 
 
-def _discard(stream: TextIO) -> None:
-    """Redirect a stream to /dev/null, so that the text in its buffer causes no second error."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
 @contextmanager
 def wrapped(installed: bool) -> Iterator[None]:
     """Wrap this process's standard streams within the block."""
-    _open_closed()
-    out, err = Visible(Output(sys.stdout, installed)), Visible(Remarks(sys.stderr, installed))
-    with redirect_stdout(out), redirect_stderr(err):
-        yield
-
-
-def _open_closed() -> None:
-    """Open the standard streams that the caller closed; otherwise another file would get their numbers."""
+    # Open the standard streams that the caller closed; otherwise another file would get their numbers.
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # The lowest free number is that of the closed stream.
             opened = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(opened, "w" if number else "r"))
+    out, err = Visible(Output(sys.stdout, installed)), Visible(Remarks(sys.stderr, installed))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield

@@ -131,18 +131,25 @@ MIRRORED_DISKS = Need(
 )
 
 
+class OnArrays(OnNodes):
+    """A fault of the arrays of nodes."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
+
+
 @fault(
     "disk-fail",
     does="the first disk answers every request with EIO; recovery replaces and rebuilds it",
     proof="the disk reports the failure, and requests ended with EIO; after recovery: the disk is good",
     needs=(MIRRORED_DISKS,),
 )
-class DiskFail(OnNodes):
+class DiskFail(OnArrays):
     """Nodes on RAID1 whose first disk fails; recovery replaces and rebuilds it."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
-        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
         for node, array in self._arrays.items():
             if not array.storage.survives:
                 raise LabError(
@@ -202,12 +209,11 @@ SPARE = (64 + 256) << 20
     proof="less than 1 MiB is free; after recovery: the space is free again",
     needs=(EMULATED_DISKS,),
 )
-class DiskFull(OnNodes):
+class DiskFull(OnArrays):
     """Nodes whose file system has no space for another page; recovery frees the space again."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
-        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
         self._room = {node: array.free_bytes() for node, array in self._arrays.items()}
 
     def inject(self) -> None:
@@ -248,12 +254,11 @@ BUSY = 0.5
     "after recovery: they have their previous limits",
     needs=(EMULATED_DISKS,),
 )
-class DiskSlow(OnNodes):
+class DiskSlow(OnArrays):
     """Nodes whose disks do 20 writes a second; recovery restores their limits."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
-        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
         self._had = {node: next(iter(array.disks.values())).limits() for node, array in self._arrays.items()}
 
     def inject(self) -> None:

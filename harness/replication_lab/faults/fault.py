@@ -43,9 +43,6 @@ def _unproved(made: Fault, what: str) -> Proof:
     return Proof(what=f"{type(made).__name__} {what}", expected="a proof", found="none", ok=False)
 
 
-# --- the faults that there are ----------------------------------------------------------------------------------------
-
-
 class Registered(NamedTuple):
     """A kind of fault, and the function that makes a fault of a lab, its targets and its settings by name."""
 

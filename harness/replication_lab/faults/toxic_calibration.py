@@ -139,7 +139,11 @@ def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxi
         corrected = _corrected(toxic, asked, probe, trips, bare, timers)
         if corrected is toxic:
             return toxic, trips
-        _change(link, toxic, corrected)
+        # Replace only the bodies that were corrected: each request is repeated for every port of the link.
+        for old, new in zip(toxic.bodies, corrected.bodies, strict=True):
+            if new != old:
+                link.remove(old.name)
+                link.add(new)
         toxic = corrected
     return toxic, []
 
@@ -153,14 +157,6 @@ def _refuse_slower(link: RunningLink, asked: Toxic, bare_ms: float) -> None:
             "a longer round trip, or none: the network's own",
             f"--toxic {link.name}=none",
         )
-
-
-def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
-    """Replace only the bodies that were corrected: each request is repeated for every port of the link."""
-    for old, new in zip(toxic.bodies, corrected.bodies, strict=True):
-        if new != old:
-            link.remove(old.name)
-            link.add(new)
 
 
 def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:

@@ -141,15 +141,11 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
         acting.there_to_the_last = link.carries({body.name for body in toxic.bodies})
     finally:
         for body in toxic.bodies:
-            _remove_if_there(link, body.name)
+            if body.name in {found.name for found in link.toxics()}:
+                link.remove(body.name)
         acting.after_ms = _shortest(probe)
 
 
 def _shortest(probe: RoundTrip) -> float | None:
     # A busy machine lengthens a round trip and never shortens one.
     return min(probe.pings(), default=None)
-
-
-def _remove_if_there(link: RunningLink, name: str) -> None:
-    if name in {found.name for found in link.toxics()}:
-        link.remove(name)

@@ -125,11 +125,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
     roles, _ = replication.of(lab).arrangement()
     if roles[lab.topology.node(node).name] != "replica":
         replicas = [name for name, role in roles.items() if role == "replica"]
-        raise LabError(
-            f"{node} is not a leaf replica",
-            f"one of {', '.join(replicas)}",
-            "./lab status",
-        )
+        raise LabError(f"{node} is not a leaf replica", f"one of {', '.join(replicas)}", "./lab status")
     old = arrays.arrays(lab).get(node)
     if old and (old.storage.level, old.storage.disk, old.storage.members) == (
         storage.level,

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is_loopback, is_of_page, session_of
 from replication_lab.live.session import Impossible, Shown, Unknown, ViewSession
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, CommandRefused, Gone, Recording, SaveDrill
 from replication_lab.world import places
 
@@ -118,9 +118,6 @@ def _closed() -> Response:
     return PlainTextResponse("Open the address that lab live printed last: it contains the token.\n", 403)
 
 
-# --- the stream -------------------------------------------------------------------------------------------------------
-
-
 async def _stream(viewed: ViewSession) -> AsyncIterator[bytes]:
     """Yield the events of one viewer until the lab is gone."""
     loop, states = asyncio.get_running_loop(), asyncio.Queue[Shown](WAITING)
@@ -146,9 +143,6 @@ def _event(name: str, data: msgspec.Struct) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
 
 
-# --- commands ---------------------------------------------------------------------------------------------------------
-
-
 async def _body(request: Request, kind: type[Body]) -> Body:
     """Return a request's body; LabError for one that does not fit. An empty one stands for {}."""
     text = b""
@@ -156,12 +150,10 @@ async def _body(request: Request, kind: type[Body]) -> Body:
         text += part
         if len(text) > BODY_BYTES:
             raise LabError("the body of the request is too long", f"at most {BODY_BYTES} bytes")
-    try:
+    with as_lab_error(
+        msgspec.DecodeError, "the body of the request is not valid", "the JSON that docs/live.md describes"
+    ):
         return msgspec.json.decode(text or b"{}", type=kind)
-    except msgspec.DecodeError as error:
-        raise LabError(
-            f"the body of the request is not valid: {error}", "the JSON that docs/live.md describes"
-        ) from error
 
 
 async def _done(command: Callable[..., Accepted], *asked: Any) -> Response:

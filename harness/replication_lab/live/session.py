@@ -177,7 +177,12 @@ class ViewSession:
     # -- every second ----------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        self._add_new_links()
+        # Watch the links that a failover has made.
+        for name in self._roles.links.keys() - self._links.keys():
+            with suppress(LabError):
+                model = self.lab.another().link(name).model
+                self._links[name] = self._control_of(model)
+                self._links[name].start()
         self._samples.append(self.sampler.sample())
         before, self._written_at = self._written_at, self._route.node
         if before != self._written_at:
@@ -189,14 +194,6 @@ class ViewSession:
         if self.clients and (before != self._written_at or sampler.came_back(self._levels, levels)):
             self._ledger_check.check()
         self._levels = levels
-
-    def _add_new_links(self) -> None:
-        """Watch the links that a failover has made."""
-        for name in self._roles.links.keys() - self._links.keys():
-            with suppress(LabError):
-                model = self.lab.another().link(name).model
-                self._links[name] = self._control_of(model)
-                self._links[name].start()
 
     def _control_of(self, link: Link) -> LinkControl:
         return LinkControl(self.lab, link, self._link_changed, self._actions.verified)
@@ -244,17 +241,13 @@ class ViewSession:
 
     def record(self, on: bool) -> view.Accepted:
         try:
-            folder = self._recorder.begin(self.sampler.at, self.clients, self.rate) if on else self._end_of_record()
+            folder = self._recorder.begin(self.sampler.at, self.clients, self.rate) if on else self._end_record()
+            if folder is None:
+                raise LabError("nothing is being recorded", "a running record")
         except LabError as error:
             raise Impossible from error
         self.show()
         return view.Accepted("recording" if on else "recorded", str(folder))
-
-    def _end_of_record(self) -> Path:
-        folder = self._end_record()
-        if folder is None:
-            raise LabError("nothing is being recorded", "a running record")
-        return folder
 
     def _end_record(self) -> Path | None:
         folder = self._recorder.end(self._actions.spans(self.sampler.at))

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from replication_lab import replication
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import files, lab_files, lock
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
@@ -32,14 +32,13 @@ def _locked(lab: Lab) -> AbstractContextManager[None]:
 
 def _kept(lab: Lab) -> dict[str, str]:
     text = files.read_own(_file(lab))
-    try:
+    with as_lab_error(
+        msgspec.DecodeError,
+        f"{_file(lab)} cannot be read, so what was received and not applied is not known",
+        "the file as the lab wrote it",
+        f"compare the nodes, then delete {_file(lab)}",
+    ):
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
-    except msgspec.DecodeError as error:
-        raise LabError(
-            f"{_file(lab)} cannot be read, so what was received and not applied is not known: {error}",
-            "the file as the lab wrote it",
-            f"compare the nodes, then delete {_file(lab)}",
-        ) from error
 
 
 def gtids(lab: Lab, node: str) -> str:

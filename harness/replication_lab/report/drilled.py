@@ -77,9 +77,6 @@ def _range(results: list[Result], figure: str) -> RangeRow | None:
     return RangeRow(low=min(values), high=max(values), n=len(values)) if values else None
 
 
-# --- in words ---------------------------------------------------------------------------------------------------------
-
-
 def lost(row: DrilledRow) -> str:
     """Return "0", or "12–31 (0.04 s)": the rows lost in a drill, and the most seconds of writes that they are."""
     if row.lost is None:

@@ -80,9 +80,6 @@ def picture(found: SeenCondition, on: Scale) -> str:
     return strips.measured(asked, (least, middle, most), on, told)
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ProvedState:
     """A proved state of a case over all its measurements."""
@@ -103,16 +100,8 @@ def states(record: Record) -> list[ProvedState]:
         for proof in m.proofs:
             groups.setdefault((m.engine, m.case, proof.what), []).append(proof)
     return [
-        ProvedState(
-            engine,
-            case,
-            what,
-            proofs[0].expected,
-            list(_distinct(proofs)),
-            len(proofs),
-            sum(proof.ok for proof in proofs),
-        )
-        for (engine, case, what), proofs in groups.items()
+        ProvedState(*of, proofs[0].expected, list(_distinct(proofs)), len(proofs), sum(proof.ok for proof in proofs))
+        for of, proofs in groups.items()
     ]
 
 

@@ -68,8 +68,6 @@ def _page(summary: Summary, record: Record, timelines: Timelines | None) -> str:
     return page.render(summary, record, timelines)
 
 
-# --- tables, which spreadsheets read ----------------------------------------------------------------------------------
-
 # A spreadsheet computes a cell that begins with one of these. The text may come from a record of somebody else.
 FORMULAS = ("=", "+", "-", "@", "\t")
 
@@ -128,9 +126,6 @@ def _unit_of(figure: str) -> str:
     return "s" if name.endswith("_s") else unit_of(name)
 
 
-# --- the JSON list that benchmark actions read ------------------------------------------------------------------------
-
-
 def benchmark(found: Digest) -> str:
     """Return the mean throughput of each case as github-action-benchmark reads it (customBiggerIsBetter)."""
     return msgspec.json.format(msgspec.json.encode(list(_entries(found))), indent=2).decode() + "\n"
@@ -150,11 +145,11 @@ def _entries(found: Digest) -> Iterator[dict[str, object]]:
                 }
 
 
-# --- workflow commands of GitHub Actions (https://docs.github.com/actions, "Workflow commands") -----------------------
-
-
 def annotations(summary: Summary) -> str:
-    """Return a line for each verdict that a reader must see; empty if everything came out as expected."""
+    """Return a line for each verdict that a reader must see; empty if everything came out as expected.
+
+    The lines are workflow commands of GitHub Actions (https://docs.github.com/actions, "Workflow commands").
+    """
     return "".join(f"{line}\n" for line in _annotations(summary))
 
 

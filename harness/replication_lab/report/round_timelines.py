@@ -10,18 +10,7 @@ from msgspec.structs import replace
 from replication_lab.model.record.load_timeline import Answered, LoadTimeline, widened
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
-from replication_lab.report.chart import (
-    CASE,
-    HIGH,
-    Axis,
-    Band,
-    Chart,
-    Line,
-    Point,
-    data,
-    drawn,
-    is_wide,
-)
+from replication_lab.report.chart import CASE, HIGH, Axis, Band, Chart, Line, Point, data, drawn, is_wide
 from replication_lab.report.timelines import SILENT_AFTER_S, Watched, by_node, lags, states
 
 X = "seconds of load; the time between two loads is left out"

@@ -9,7 +9,7 @@ from rich.text import Text
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
-from replication_lab.report.rows import CaseRow, ComparisonRow, EffectRow, ExperimentSummary
+from replication_lab.report.rows import ComparisonRow, EffectRow, ExperimentSummary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
@@ -117,23 +117,19 @@ def _figures(engine: str, summary: ExperimentSummary) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for case in summary.cases:
         if case.engine == engine:
-            _add(table, case)
+            name = case.name
+            for figure, row in wording.headlines(case.figures).items():
+                label = figure if figure.endswith("_ms") or not row.unit else f"{figure} {row.unit}"
+                table.add_row(
+                    name,
+                    label,
+                    wording.number(row.published),
+                    wording.number(row.predicted),
+                    wording.measured(row),
+                    wording.number(row.ratio_to_predicted),
+                )
+                name = ""
     return table
-
-
-def _add(table: Table, case: CaseRow) -> None:
-    name = case.name
-    for figure, row in wording.headlines(case.figures).items():
-        label = figure if figure.endswith("_ms") or not row.unit else f"{figure} {row.unit}"
-        table.add_row(
-            name,
-            label,
-            wording.number(row.published),
-            wording.number(row.predicted),
-            wording.measured(row),
-            wording.number(row.ratio_to_predicted),
-        )
-        name = ""
 
 
 def _claims(engine: str, summary: ExperimentSummary) -> Table:

@@ -9,18 +9,7 @@ from typing import Any
 from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
-from replication_lab.report.chart import (
-    HIGH,
-    STRIP,
-    Axis,
-    Band,
-    Chart,
-    Line,
-    Point,
-    StateSpan,
-    Strip,
-    merged,
-)
+from replication_lab.report.chart import HIGH, STRIP, Axis, Band, Chart, Line, Point, StateSpan, Strip, merged
 from replication_lab.report.rows import DrillRow
 
 # A node that was asked and has not answered for this long is silent.

@@ -13,7 +13,7 @@ from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.lab.endpoints import endpoint_of
 from replication_lab.lab.managers import manager_of, refuse_no_address
-from replication_lab.model.core.errors import LabError, refuse_unknown
+from replication_lab.model.core.errors import LabError, as_lab_error, refuse_unknown
 from replication_lab.model.core.event import KEPT, End, Event
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.progress import Tell
@@ -83,12 +83,10 @@ def read(path: Path) -> Drill:
 
 def of_file(file: GivenFile) -> Drill:
     """Return the drill of a user's file, whose key `topology` says where it is run; LabError for what does not fit."""
-    try:
+    with as_lab_error(
+        msgspec.MsgspecError, f"{file.name}", "a drill with the key topology", "compare with docs/drills.md"
+    ):
         topology = msgspec.yaml.decode(file.text, type=_OfFile).topology
-    except msgspec.MsgspecError as error:
-        raise LabError(
-            f"{file.name}: {error}", "a drill with the key topology", "compare with docs/drills.md"
-        ) from error
     return parse(Path(file.name).stem, catalogue.topology(topology), file.text, file.name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from replication_lab import faults
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.soak import SoakData, drawn, is_round
@@ -52,10 +52,8 @@ def read(path: Path) -> Schedule:
     """Return the schedule of a file that a soak has written; LabError for what does not fit."""
     text, written = given_texts.read(path).text, "a schedule that `lab soak` has written"
     with own.explained(path):
-        try:
+        with as_lab_error(msgspec.MsgspecError, f"{path}", written, "./lab soak --help"):
             found = msgspec.yaml.decode(text, type=Schedule)
-        except msgspec.MsgspecError as error:
-            raise LabError(f"{path}: {error}", written, "./lab soak --help") from error
     if not found.rounds or not all(map(is_round, found.rounds)):
         raise LabError(f"{path} has no rounds, or a drill with another name", written, "./lab soak --help")
     return found

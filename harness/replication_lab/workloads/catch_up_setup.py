@@ -26,8 +26,6 @@ DISKS = {"mariadb": "plain-200", "mysql": "plain-400"}
 # Changes that fill a redo log of 8 MiB.
 REDO_ROWS = 4500
 
-# --- variables of the servers, by family (mariadb, mysql) -------------------------------------------------------------
-
 # The source writes to the host's disk, which is never the limit.
 SOURCE: dict[str, int | str] = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
 # A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks. MySQL's
@@ -47,8 +45,6 @@ REPLICA: dict[str, dict[str, int | str]] = {
 BATCH: dict[str, dict[str, int]] = {"mariadb": {"innodb_io_capacity_max": USUALLY["innodb_io_capacity"]}, "mysql": {}}
 # No worker thread in MySQL: with one, RAID0's disks were idle for up to 39 % of the time, without for 14 %.
 ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_parallel_workers": 0}}
-
-# --- arranging --------------------------------------------------------------------------------------------------------
 
 
 def prepare(lab: Lab) -> None:
@@ -126,10 +122,7 @@ class RaceWatch:
         return {"disk_writes_per_second": float(self.limits.writes_per_second)}
 
     def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
-        return [
-            *self.limited.end(),
-            *(_applies(server) for server in self.servers),
-        ]
+        return [*self.limited.end(), *(_applies(server) for server in self.servers)]
 
 
 def _applies(server: Server) -> Proof:
@@ -140,9 +133,6 @@ def _applies(server: Server) -> Proof:
         found=(found.error or found.threads) if found else "no source",
         ok=bool(found and found.healthy),
     )
-
-
-# --- the law ----------------------------------------------------------------------------------------------------------
 
 
 def predict(_case: Case, figures: Mapping[str, float]) -> dict[str, float]:

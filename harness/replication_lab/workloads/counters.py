@@ -100,6 +100,15 @@ def sums(lab: Lab, column: str, table: str) -> list[int]:
     return [int(lab.node(node.name).server().value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]
 
 
+def fill(lab: Lab, table: str, column: str, rows: int, value: int) -> None:
+    """Make a table if there is none, and set its rows, numbered from 0, to the same value."""
+    entries = ", ".join(f"({number}, {value})" for number in range(rows))
+    lab.node(lab.topology.source.name).server().execute(
+        f"CREATE TABLE IF NOT EXISTS {table} (id INT PRIMARY KEY, {column} BIGINT NOT NULL) ENGINE=InnoDB",
+        f"REPLACE INTO {table} VALUES {entries}",
+    )
+
+
 @dataclass(frozen=True)
 class Counters:
     """`clients` spread over `nodes` (all, if none is named) that pick one of `counters` at random, for `seconds`.
@@ -115,11 +124,7 @@ class Counters:
     nodes: tuple[str, ...] = ()
 
     def prepare(self, lab: Lab) -> None:
-        rows = ", ".join(f"({number}, 0)" for number in range(self.counters))
-        lab.node(lab.topology.source.name).server().execute(
-            f"CREATE TABLE IF NOT EXISTS {self.table} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
-            f"REPLACE INTO {self.table} VALUES {rows}",
-        )
+        fill(lab, self.table, "n", self.counters, 0)
 
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or tuple(node.name for node in lab.topology.nodes)
@@ -165,11 +170,7 @@ class Bank:
         return self.accounts * OPENING
 
     def prepare(self, lab: Lab) -> None:
-        rows = ", ".join(f"({number}, {OPENING})" for number in range(self.accounts))
-        lab.node(lab.topology.source.name).server().execute(
-            f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, balance BIGINT NOT NULL) ENGINE=InnoDB",
-            f"REPLACE INTO {TABLE} VALUES {rows}",
-        )
+        fill(lab, TABLE, "balance", self.accounts, OPENING)
 
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = tuple(node.name for node in lab.topology.nodes)

@@ -206,18 +206,18 @@ class LedgerClients:
         ledger, connect = self._ledger, self._connect
         writers, watchers = _each(ledger.clients), _each(ledger.watchers)
         common = (ledger, self._began, write, self._stop)
-        with (
-            ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool,
-            _set_at_end(self._begun),
-        ):
-            ending = [
-                pool.submit(_Writer(number, node, *common).run, connect(node), self._reader(node))
-                for number, node in enumerate(writers, 1)
-            ]
-            ending += [
-                pool.submit(_Watcher(number, node, *common).run, connect(node))
-                for number, node in enumerate(watchers, len(writers) + 1)
-            ]
+        with ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool:
+            try:
+                ending = [
+                    pool.submit(_Writer(number, node, *common).run, connect(node), self._reader(node))
+                    for number, node in enumerate(writers, 1)
+                ]
+                ending += [
+                    pool.submit(_Watcher(number, node, *common).run, connect(node))
+                    for number, node in enumerate(watchers, len(writers) + 1)
+                ]
+            finally:
+                self._begun.set()
         for end in ending:
             end.result()
 
@@ -228,14 +228,6 @@ class LedgerClients:
     def _reader(self, node: str) -> Transacts | None:
         reads = self._ledger.reads
         return self._connect(reads[node]) if node in reads else None
-
-
-@contextmanager
-def _set_at_end(event: threading.Event) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        event.set()
 
 
 def _names(text: str, table: str) -> bool:
@@ -303,16 +295,13 @@ class _Writer(_Client):
                 # A client that is late does not catch up: its pace is a limit.
                 due = max(self._wait_until(due), due) + self.ledger.interval
                 transaction = next(users)
-                if not transaction.writes:
+                if transaction.writes:
+                    answer = self._attempt(client, number, transaction)
+                    number += 1
+                else:
                     answer = client.transact(transaction.statements)
-                    failures = 0 if answer.outcome is Outcome.ACKNOWLEDGED else failures + 1
-                    if rest := self._rest_after(answer, failures):
-                        clock.pause(rest, unless=self.stop)
-                    continue
-                answer = self._attempt(client, number, transaction)
-                number += 1
                 failures = 0 if answer.outcome is Outcome.ACKNOWLEDGED else failures + 1
-                if reader is not None:
+                if reader is not None and transaction.writes:
                     for writer in (self.number, self.number % self.ledger.size + 1):
                         self.look(reader, self.ledger.reads[self.node], writer)
                 if rest := self._rest_after(answer, failures):

@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 
 Kept = TypeVar("Kept")
 MIB = 1 << 20
@@ -51,13 +51,11 @@ def _unwritable(path: Path, error: OSError) -> LabError:
 @contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
     """Open a file; LabError for what is not a file: a pipe would be waited for without an end."""
-    try:
+    with as_lab_error(OSError, f"{path} cannot be read", "a file to read", f"ls -l {path}"):
         # Before it is opened: that alone waits for a pipe's other end.
         if not stat.S_ISREG(path.stat().st_mode):
             raise LabError(f"{path} is not a regular file", "a file", f"ls -ld {path}")
         opened = path.open("rb")
-    except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}", "a file to read", f"ls -l {path}") from error
     with opened:
         yield opened
 

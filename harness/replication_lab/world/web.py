@@ -2,7 +2,7 @@
 
 import requests
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 
 
 def is_url(text: str) -> bool:
@@ -16,9 +16,7 @@ def fetch(url: str, seconds: float) -> None:
     """
     with requests.Session() as session:
         session.trust_env = False
-        try:
+        with as_lab_error(requests.RequestException, f"{url} does not answer", "an answer", f"curl -i {url}"):
             answer = session.get(url, timeout=seconds)
-        except requests.RequestException as error:
-            raise LabError(f"{url} does not answer: {error}", "an answer", f"curl -i {url}") from error
     if not answer.ok:
         raise LabError(f"{url} answers with status {answer.status_code}", "status 200", f"curl -i {url}")

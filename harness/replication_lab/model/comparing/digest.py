@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.event import NOISY, LabCameUp
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.compared_figures import FIGURES
@@ -115,10 +115,8 @@ def _stopped(record: Record) -> str:
 
 def decode(text: bytes, name: str) -> Digest:
     """Return the digest in a baseline's file. Raise LabError for a file that is no baseline."""
-    try:
+    with as_lab_error(msgspec.MsgspecError, f"{name} is not a baseline", "a file of `lab report --format baseline`"):
         found = msgspec.json.decode(text, type=Digest)
-    except msgspec.MsgspecError as error:
-        raise LabError(f"{name} is not a baseline: {error}", "a file of `lab report --format baseline`") from error
     if found.schema > SCHEMA:
         raise LabError(f"{name} has schema {found.schema}", f"schema {SCHEMA} or lower", "update the lab")
     return found

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from replication_lab.model.core.statistics import (
-    Interval,
-    NoInterval,
-    interval_between,
-    interval_between_at_equal,
-)
+from replication_lab.model.core.statistics import Interval, NoInterval, interval_between, interval_between_at_equal
 
 if TYPE_CHECKING:  # it takes long to import
     import numpy as np

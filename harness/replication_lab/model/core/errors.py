@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 # Of two names that share a few letters only ("nothing", "chain": 0.5), one is not what was meant by the other.
 NEAR = 0.6
@@ -41,6 +42,18 @@ class WouldLose(LabError):
 
 class OutcomeUnknown(LabError):
     """An error for a statement that may have had its effect: it is never sent again by itself."""
+
+
+@contextmanager
+def as_lab_error(
+    kinds: type[Exception] | tuple[type[Exception], ...], found: str, expected: str = "", next_step: str = ""
+) -> Iterator[None]:
+    """Raise an error of these kinds within the block as LabError; what it says follows `found`."""
+    try:
+        yield
+    except kinds as error:
+        said = getattr(error, "strerror", None) or getattr(error, "found", None) or error
+        raise LabError(f"{found}: {said}", expected, next_step) from error
 
 
 def refuse_long(name: str, kind: str) -> None:

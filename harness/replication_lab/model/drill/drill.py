@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, refuse_long, refuse_unknown
+from replication_lab.model.core.errors import LabError, as_lab_error, refuse_long, refuse_unknown
 from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
@@ -268,13 +268,13 @@ def parse_drill(
     """
     where = where or file_of(topology.name, name)
     refuse_long(name, "drill")
-    try:
+    with as_lab_error(
+        (msgspec.MsgspecError, TypeError), f"{where}", "only the keys that docs/drills.md lists", "./lab drill"
+    ):
         given, promised = _promises_apart(with_durations(msgspec.yaml.decode(text), where), known, where)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
         drill = msgspec.convert(own, Drill)
         drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
-    except (msgspec.MsgspecError, TypeError) as error:
-        raise LabError(f"{where}: {error}", "only the keys that docs/drills.md lists", "./lab drill") from error
     for node in (
         *drill.clients,
         drill.initial_primary,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.lab.topology import Topology
 
 NODES, LINKS = "nodes", "links"
@@ -101,12 +101,13 @@ class FaultKind:
                     raise setting.refusal(where, self.name, given[setting.name], expected)
         for setting in self.settings:
             value = given.get(setting.name, setting.unset)
-            try:
+            with as_lab_error(
+                msgspec.ValidationError,
+                f"{where}: {setting.name}",
+                "only the keys that docs/drills.md lists",
+                "./lab drill",
+            ):
                 msgspec.convert(value, type(setting.unset))
-            except msgspec.ValidationError as error:
-                raise LabError(
-                    f"{where}: {setting.name}: {error}", "only the keys that docs/drills.md lists", "./lab drill"
-                ) from error
             setting.check(where, value)
 
     def check_targets(self, where: str, topology: Topology, targets: Sequence[str]) -> None:

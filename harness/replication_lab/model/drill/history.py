@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.event import UNREADABLE, Lines
 
 
@@ -156,12 +156,8 @@ def parse(lines: Iterable[bytes]) -> History:
 
 
 def _decode(line: bytes, number: int) -> Invoked | StatementEnd | RowLook:
-    try:
+    with as_lab_error(UNREADABLE, f"line {number} of the ledger cannot be read", "an event invoked, ended or look"):
         event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
-    except UNREADABLE as error:
-        raise LabError(
-            f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
-        ) from error
     return event
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 
 WHERE = "compose/storage/disks.yaml"
 BLOCK_BYTES = 4096
@@ -64,14 +64,13 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def parse_disks(text: str | bytes) -> dict[str, Disk]:
     """Return the named disks from the text of their file; LabError names the key or the figure that is wrong."""
-    try:
+    with as_lab_error(
+        msgspec.DecodeError,
+        f"{WHERE} cannot be read",
+        'disks with the keys "about", "limits" and "because"',
+        f"compare with {WHERE} of git",
+    ):
         return msgspec.yaml.decode(text, type=dict[str, Disk])
-    except msgspec.DecodeError as error:
-        raise LabError(
-            f"{WHERE} cannot be read: {error}",
-            'disks with the keys "about", "limits" and "because"',
-            f"compare with {WHERE} of git",
-        ) from error
 
 
 def check_size(bytes_: int) -> int:

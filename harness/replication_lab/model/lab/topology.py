@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from replication_lab.model.core.errors import LabError, unknown_name
+from replication_lab.model.core.errors import LabError, as_lab_error, unknown_name
 from replication_lab.model.lab.storage import Storage
 
 # The replication of a topology whose server has no copy.
@@ -181,10 +181,8 @@ def parse_topology(name: str, text: str, file: str = "") -> Topology:
 
 def mapping_of(file: str, text: str) -> dict[str, Any]:
     """Return the document of a Compose file's text; LabError if it is none."""
-    try:
+    with as_lab_error(yaml.YAMLError, f"{file} is not YAML", "a Compose file", f"docker compose -f {file} config"):
         document = yaml.load(text, LOADER)
-    except yaml.YAMLError as error:
-        raise LabError(f"{file} is not YAML: {error}", "a Compose file", f"docker compose -f {file} config") from error
     if not isinstance(document, dict) or "services" not in document:
         raise LabError(f"{file} has no services", "a Compose file", f"docker compose -f {file} config")
     return document
@@ -206,10 +204,8 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
 
 def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
     content = document.get("configs", {}).get("links", {}).get("content")
-    try:
+    with as_lab_error(ValueError, f"{file}: configs.links is not JSON", "Toxiproxy's list of proxies"):
         entries = json.loads(content) if content else []
-    except ValueError as error:
-        raise LabError(f"{file}: configs.links is not JSON: {error}", "Toxiproxy's list of proxies") from error
     if not entries:
         raise LabError(
             f"{file} has no links", "configs.links with Toxiproxy's list of proxies", "compare with compose/async.yaml"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, refuse_unknown, unknown_name
+from replication_lab.model.core.errors import LabError, as_lab_error, refuse_unknown, unknown_name
 
 # The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
 LINK_RATE = "link_bandwidth"
@@ -132,14 +132,13 @@ msgspec.json.Decoder(_File)
 def parse_toxic(name: str, text: str | bytes, path: str = "") -> Toxic:
     """Return the Toxic of the JSON of its file; LabError names the key or the value that is wrong."""
     path = path or f"toxics/{name}.json"
-    try:
+    with as_lab_error(
+        msgspec.DecodeError,
+        f"{path} cannot be read",
+        'the keys "about" and "toxics"; each toxic needs "name", "type", "stream", "attributes" and "toxicity"',
+        f"compare with toxics/wan-85ms.json, then: ./lab toxic --check {name}",
+    ):
         file = msgspec.json.decode(text, type=_File)
-    except msgspec.DecodeError as error:
-        raise LabError(
-            f"{path} cannot be read: {error}",
-            'the keys "about" and "toxics"; each toxic needs "name", "type", "stream", "attributes" and "toxicity"',
-            f"compare with toxics/wan-85ms.json, then: ./lab toxic --check {name}",
-        ) from error
     for body in file.toxics:
         _check(path, body)
     _check_once(path, file.toxics)

@@ -114,9 +114,6 @@ def _of_a_node(views: Sequence[Looked], began: float, whole: float) -> Iterator[
     yield Stay(first.node, within(first.at), within(last.at), first.view)
 
 
-# --- in wider intervals -----------------------------------------------------------------------------------------------
-
-
 def widened(seconds: Sequence[Answered], width: int) -> list[Answered]:
     """Return intervals of `width` seconds: sums, the middle one of the medians, the highest other percentiles."""
     return [_together(seconds[at : at + width]) for at in range(0, len(seconds), width)]

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from docker.errors import DockerException
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.progress import Tell
 from replication_lab.world import host
 from replication_lab.world.docker import archive, bake_file, engine, images
@@ -119,11 +119,9 @@ def load(folder: Path, tell: Tell, sha256: str = "") -> list[str]:
 def _proved(folder: Path, found: Iterable[Path], sha256: str) -> Mapping[str, Listed]:
     """Return the list of a folder by the names of files; LabError unless it and its files have these digests."""
     path = folder / LIST
-    try:
+    with as_lab_error(OSError, f"{path} cannot be read", "a folder of `lab images save`"):
         with path.open("rb") as file:
             content = file.read(archive.JSON_BYTES)
-    except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}", "a folder of `lab images save`") from error
     _compare(path, hashlib.sha256(content).hexdigest(), sha256)
     listed = {each.archive: each for each in msgspec.json.decode(content, type=dict[str, Listed]).values()}
     for each in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from docker.models.containers import Container
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.lab.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer
 from replication_lab.world import at_once, lab_files
 from replication_lab.world.docker import compose_call, engine, labels, machine, removal
@@ -109,14 +109,13 @@ def _restore(attached: Attachment, environment: dict[str, str | None]) -> None:
 
 
 def _recreate(attached: Attachment, counts: dict[str, int], environment: dict[str, str | None]) -> None:
-    try:
+    with as_lab_error(
+        LabError,
+        f"{', '.join(counts)} of {attached.compose.project} cannot be recreated without the lab",
+        f"the files of the project as at `lab attach`: {', '.join(attached.compose.files)}",
+        f"repair that, then ./lab detach --lab {attached.compose.project}; until then it still uses the lab",
+    ):
         compose_call.up(attached.compose, counts, environment=environment)
-    except LabError as error:
-        raise LabError(
-            f"{', '.join(counts)} of {attached.compose.project} cannot be recreated without the lab: {error.found}",
-            f"the files of the project as at `lab attach`: {', '.join(attached.compose.files)}",
-            f"repair that, then ./lab detach --lab {attached.compose.project}; until then it still uses the lab",
-        ) from error
 
 
 def remove_added(project: str) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import clock
 from replication_lab.world.docker import engine, images, labels, machine, site_images
 from replication_lab.world.docker.containers import engine_of
@@ -171,12 +171,10 @@ class Elsewhere:
 
 def _decoded(answer: msgspec.Raw, what: Callable[..., Any]) -> Any:
     """Return an answer as the type that a function is annotated with; LabError if it is none."""
-    try:
+    with as_lab_error(
+        msgspec.DecodeError, "the clients' container gave an answer that cannot be read", "the lab's own code"
+    ):
         return msgspec.json.decode(answer, type=get_type_hints(what)["return"])
-    except msgspec.DecodeError as error:
-        raise LabError(
-            f"the clients' container gave an answer that cannot be read: {error}", "the lab's own code"
-        ) from error
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import as_lab_error
 from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.endpoint import EndpointKind
 from replication_lab.world import catalogue, compose_template
@@ -75,16 +75,15 @@ class RunningEndpoint:
 
     def _rows(self) -> list[dict[str, str]]:
         address = self.service.published(self.kind.states)
-        try:
+        with as_lab_error(
+            OSError,
+            f"the endpoint {self.name} does not tell the states of the nodes",
+            "an answer of its page of statistics",
+            f"./lab status --lab {self.service.project}",
+        ):
             with closing(socket.create_connection(address, ANSWER_SECONDS)) as connection:
                 connection.sendall(b"GET /;csv HTTP/1.0\r\n\r\n")
                 answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode(errors="replace")
-        except OSError as error:
-            raise LabError(
-                f"the endpoint {self.name} does not tell the states of the nodes: {error}",
-                "an answer of its page of statistics",
-                f"./lab status --lab {self.service.project}",
-            ) from error
         return list(csv.DictReader(io.StringIO(answer.partition("# ")[2])))
 
 

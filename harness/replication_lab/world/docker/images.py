@@ -11,7 +11,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from rich.markup import escape
 from rich.status import Status
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
@@ -133,7 +133,7 @@ def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, 
     Without `stdout` only what it wrote to standard error. `options` are those of the SDK.
     """
     powers = {"network_disabled": True, "cap_drop": ["ALL"], **options}
-    try:
+    with as_lab_error(DockerException, f"`{script}` failed in {image}"):
         container = engine.client().containers.create(image, ["-c", script], entrypoint=shell, **powers)
         try:
             container.start()
@@ -141,8 +141,6 @@ def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, 
         finally:
             # Also the volumes that the image declares: the client library's own removal leaves them.
             container.remove(force=True, v=True)
-    except DockerException as error:
-        raise LabError(f"`{script}` failed in {image}: {error}") from error
 
 
 def is_current(name: str) -> bool:

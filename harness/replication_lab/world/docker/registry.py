@@ -13,7 +13,7 @@ from pathlib import Path
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.images import Image
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world.docker import bake_file, base_image, engine
 
 VARIABLE, DIGESTS = "LAB_IMAGES", "LAB_IMAGES_DIGESTS"
@@ -83,12 +83,8 @@ def _digest(wanted: str) -> str | None:
 
 def _pinned(path: Path) -> dict[str, str]:
     """Return the digest of each image in a file of digests; LabError for a file that cannot be read."""
-    try:
+    with as_lab_error(OSError, f"{DIGESTS} is {path}, which cannot be read", "what `lab images build --push` printed"):
         lines = path.read_text().splitlines()
-    except OSError as error:
-        raise LabError(
-            f"{DIGESTS} is {path}, which cannot be read: {error.strerror}", "what `lab images build --push` printed"
-        ) from error
     return dict(line.strip().split("@", 1) for line in lines if _PINNED.fullmatch(line.strip()))
 
 

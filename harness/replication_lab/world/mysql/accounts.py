@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.lab.mysql_errors import code_of
 from replication_lab.model.lab.server_version import Version, parse_version
 from replication_lab.world.mysql import tls
@@ -61,7 +61,7 @@ def parse_dsn(text: str) -> tuple[str, Account]:
 
 
 def _content(file: Path) -> str:
-    try:
+    with as_lab_error(OSError, f"{file} cannot be read", f"a file with {ACCOUNT}", f"ls -l {file}"):
         with file.open(errors="replace") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if mode & 0o077:
@@ -71,8 +71,6 @@ def _content(file: Path) -> str:
                     f"chmod 600 {shlex.quote(str(file))}",
                 )
             return opened.read().strip()
-    except OSError as error:
-        raise LabError(f"{file} cannot be read: {error.strerror}", f"a file with {ACCOUNT}", f"ls -l {file}") from error
 
 
 def _account(dsn: str, origin: str) -> Account | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world.mysql.server import Server
 
 SCHEMA = "lab"
@@ -21,15 +21,14 @@ def own_schema(server: Server) -> Iterator[None]:
             f'./lab sql {server.name} -e "SHOW TABLES FROM {SCHEMA}", and DROP SCHEMA {SCHEMA} if it is empty',
         )
     remove(server)
-    try:
+    with as_lab_error(
+        LabError,
+        f"the account on {server.name} cannot make a schema for the drill",
+        "an account with all privileges, such as root",
+        f"./lab detach, then attach again with --dsn {server.name}=@FILE",
+    ):
         server.execute(f"CREATE SCHEMA {SCHEMA}")
         _mark(server)
-    except LabError as error:
-        raise LabError(
-            f"the account on {server.name} cannot make a schema for the drill: {error.found}",
-            "an account with all privileges, such as root",
-            f"./lab detach, then attach again with --dsn {server.name}=@FILE",
-        ) from error
     try:
         yield
     finally:

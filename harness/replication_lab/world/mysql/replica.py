@@ -220,7 +220,8 @@ class Replica:
         received = self._received(row)
         if not self.server.dialect.gtids:
             return None if not row or self._has_read_all(row) else self._explained(row, {})
-        applied = self._applied()
+        dialect = self.server.dialect
+        applied = ",".join(str(self.server.value(asked) or "") for asked in (dialect.gtids, dialect.transactions))
         held = gtid.beyond(received, applied)
         missing = gtid.union(held, gtid.beyond(kept, applied))
         # A replica that does not use GTIDs reports none that it receives, so its positions count.
@@ -233,10 +234,6 @@ class Replica:
         column = self.server.dialect.columns
         comes = "Yes" == row.get(column.io) == row.get(column.sql)
         return Backlog(missing, "the relay log was deleted; ", moves=comes)
-
-    def _applied(self) -> str:
-        dialect = self.server.dialect
-        return ",".join(str(self.server.value(asked) or "") for asked in (dialect.gtids, dialect.transactions))
 
     def _explained(self, row: dict[str, Any], missing: dict[str, gtid.Ranges]) -> Backlog:
         column, dialect = self.server.dialect.columns, self.server.dialect

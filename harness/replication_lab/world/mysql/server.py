@@ -9,7 +9,7 @@ from typing import Any
 
 import pymysql
 
-from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.core.errors import LabError, OutcomeUnknown, as_lab_error
 from replication_lab.model.core.variable import is_same, literal
 from replication_lab.model.lab import mysql_errors
 from replication_lab.model.question.sql_text import only_reads
@@ -67,7 +67,12 @@ class Server:
     ) -> tls.TlsConnection:
         """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
-        try:
+        with as_lab_error(
+            (pymysql.err.MySQLError, OSError),
+            f"{self.name} at {host}:{port} does not answer",
+            "a connection",
+            "./lab status",
+        ):
             return tls.TlsConnection(
                 until=until,
                 host=host,
@@ -81,10 +86,6 @@ class Server:
                 read_timeout=answer_seconds,
                 write_timeout=answer_seconds,
             )
-        except (pymysql.err.MySQLError, OSError) as error:
-            raise LabError(
-                f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
-            ) from error
 
     def as_application(self) -> "Server":
         """Return the same server for a user without the administrators' rights, which a read-only server refuses.

@@ -46,9 +46,6 @@ class LossChain:
     complete: bool
 
 
-# --- the rules as text ------------------------------------------------------------------------------------------------
-
-
 def put_script(body: ToxicBody, ports: Ports) -> str:
     """Return the shell commands that make a loss on these ports, in place of the one that is there."""
     what = f"{body.attributes['percent'] / 100:.6f} '{body.stream} {body.name}' "
@@ -90,9 +87,6 @@ def parsed(text: str) -> dict[str, LossChain]:
         body_ = ToxicBody(name, PACKET_LOSS, stream, {"percent": percent})
         rules[chain] = LossChain(body_, Packets(packets, dropped), complete)
     return rules
-
-
-# --- the rules in the kernel ------------------------------------------------------------------------------------------
 
 
 class PacketRules:

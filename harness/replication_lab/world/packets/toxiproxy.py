@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import requests
 
-from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.lab.toxic import EXACT_LATENCY, LATENCY, LINK_RATE, ToxicBody
 from replication_lab.world import requests_made
 
@@ -44,13 +44,14 @@ class Toxiproxy:
 
     def _answer(self, method: str, path: str, body: Any = None) -> requests.Response:
         noted = nullcontext() if method == "GET" else requests_made.noted(method, self.address)
-        try:
+        with as_lab_error(
+            requests.RequestException,
+            f"Toxiproxy at {self.address} does not answer",
+            "a response of its API",
+            "./lab status",
+        ):
             with noted:
                 return self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
-        except requests.RequestException as error:
-            raise LabError(
-                f"Toxiproxy at {self.address} does not answer: {error}", "a response of its API", "./lab status"
-            ) from error
 
     def proxies(self) -> dict[str, dict[str, Any]]:
         return self.call("GET", "/proxies")
