@@ -20,17 +20,20 @@ proxy() {
     exec 3>&-
 }
 
-proxy_sees_db1() { [[ $(proxy "show stat databases 4 -1" | awk -F, '$2 == "db1" { print $18 }') != DOWN* ]]; }
+# What the proxy says of db1: UP, DOWN, MAINT.
+seen() { proxy "show stat databases 4 -1" | awk -F, '$2 == "db1" { print $18 }'; }
 
 promote() {
     local received
     say "db1 $1: db2 takes over"
+    # First of all: a server that comes back meanwhile must get no writes.
+    proxy "set server databases/db1 state maint; shutdown sessions server databases/db1"
     ask db2 "STOP SLAVE IO_THREAD"
     received=$(state db2 Gtid_IO_Pos)
     [[ $(ask db2 "SELECT MASTER_GTID_WAIT('$received', 10)") == 0 ]] || return
     # It has no replica that could acknowledge.
     ask db2 "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL rpl_semi_sync_master_enabled = 0, GLOBAL read_only = 0" || return
-    proxy "set server databases/db1 state maint; shutdown sessions server databases/db1; set server databases/db2 state ready"
+    proxy "set server databases/db2 state ready"
 }
 
 give_back() {
@@ -58,9 +61,10 @@ look() {
         elif [[ $refuses ]]; then
             failures=0
             ask db1 "SET GLOBAL read_only = 0" && touch /tmp/looked
-            # Of a promotion in which this script was killed.
+            # Of a promotion that failed, or in which this script was killed.
             [[ $(state db2 Slave_IO_Running) != No ]] || ask db2 "START SLAVE"
-        elif proxy_sees_db1 || ((++failures < FAILURES)); then
+            [[ $(seen) != MAINT ]] || proxy "set server databases/db1 state ready"
+        elif [[ $(seen) == UP* ]] || ((++failures < FAILURES)); then
             return
         else
             promote "is lost"
