@@ -32,7 +32,7 @@ def test_an_image_is_built_and_its_programs_run(name, program, built):
 
 
 def test_toxiproxy_is_compiled():
-    """Its image has no shell; the compiler is emulated, too, and takes half an hour."""
+    """Its image has no shell; the compiler is emulated, too, so this takes long."""
     proxy = arm64.built("toxiproxy")
     said = docker_engine.client().containers.run(proxy, entrypoint="/toxiproxy-cli", command=["--version"], remove=True)
 
