@@ -28,7 +28,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import ApplicationClient
 from rich.table import Table
 
-from tests.bench import live, watched, witnessed
+from tests.bench import apart, live, watched, witnessed
 from tests.bench.command import seconds_of
 from tests.bench.figure import BenchFigure, figure
 from tests.cpu_speed import typical_loop_us
@@ -212,6 +212,7 @@ def _on_the_link() -> Iterator[BenchFigure]:
 
 PARTS: dict[str, Callable[[], Iterator[BenchFigure]]] = {
     "starting": _starting,
+    "sites": partial(apart.figures, NAME),
     "clusters": _clusters,
     "machines": _machines,
     "storage": _storage,
@@ -231,7 +232,7 @@ def bench(part: str) -> None:
     docker_engine.ensure()
     up.tidy(tell)
     names = [*up.image_names("mariadb", True, catalogue.topology("galera"))]
-    if part not in ("witnesses", "watched", "live", "ledger"):
+    if part not in ("witnesses", "watched", "live", "ledger", "sites"):
         names += [
             *up.image_names("mariadb", topology=catalogue.topology("drbd")),
             *overlay.IMAGES,

@@ -138,7 +138,7 @@ class FakeWorld:
     def observing(self, _lab: FakeLab, _across: Collection[str]) -> AbstractContextManager[Witnesses]:
         return nullcontext(Witnesses([FakeWitness(each) for each in self.obligations]))
 
-    def machines(self, sites: Iterable[str]) -> dict[str, str]:
+    def machines(self, sites: Collection[str]) -> dict[str, str]:
         # All its sites are on one machine.
         return dict.fromkeys(sites, "")
 

@@ -233,6 +233,9 @@ def test_the_harness_s_memory_is_in_mib_on_macos_too(platform, monkeypatch):
 class Pinned:
     """A lab whose containers note the CPUs that they get."""
 
+    # It is on the command's own engine.
+    _endpoint_of_source = ""
+
     def __init__(self):
         self.given, self.pinned, self.not_done = {}, {}, []
 

@@ -98,7 +98,7 @@ def start(asked: LabRequest) -> Lab:
     except BaseException as error:
         try:
             if isinstance(error, subprocess.CalledProcessError):
-                raise not_started.why_not_started(lab, error) from error
+                raise swarm.explained(not_started.why_not_started(lab, error), asked.sites) from error
             raise
         finally:
             with signals_held():

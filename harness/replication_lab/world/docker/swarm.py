@@ -15,6 +15,8 @@ from replication_lab.world.docker import labels, removal, site_files, sites
 from replication_lab.world.docker.client import EngineClient
 
 INACTIVE, PORT = "inactive", 2377
+# Docker encrypts with IPsec. A kernel without this drops the packets.
+KERNEL = "the kernel of each site with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)"
 HOLDER = "replication-lab/toxiproxy"
 
 
@@ -47,6 +49,13 @@ def network_made(project: str, nodes: Mapping[str, Site]) -> Iterator[None]:
 def _held(client: EngineClient, name: str, marks: Mapping[str, str]) -> Container:
     """Start a container in a network, with these labels."""
     return client.containers.run(HOLDER, detach=True, network=name, labels=dict(marks))
+
+
+def explained(error: LabError, nodes: Mapping[str, Site]) -> LabError:
+    """Return the error of a start with what an encrypted network needs of the kernels, if one was asked for."""
+    if any(site.network == ENCRYPTED for site in nodes.values()):
+        error.expected = f"{error.expected}; for {NETWORK_OPTION} {ENCRYPTED}, {KERNEL}".lstrip("; ")
+    return error
 
 
 def join(machines: Mapping[str, str]) -> None:
