@@ -64,9 +64,6 @@ def waiting() -> set[str]:
     return {name for name in experiments.names() if name not in golden.names()}
 
 
-# --- drills -----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def judged(name: str) -> Summary:
     """Return the summary of a kept record."""

@@ -40,7 +40,7 @@ def test_every_command_is_completed():
         (["up", "semi"], ["semisync", "semisync-3"]),
         (["up", "--engine", "mysql-8"], ["mysql-8.0"]),
         (["run", "semisync_w"], ["semisync_wan"]),
-        (["drill", "galera-"], ["galera-2", "galera-arbiter"]),
+        (["drill", "galera-"], ["galera-2", "galera-6", "galera-arbiter"]),
         (["drill", "galera", "--drill", "kill-r"], ["kill-relay", "kill-replica"]),
         (["drill", "galera", "--k"], ["--keep"]),
         (["run", "semisync_wan", "--k"], ["--keep"]),

@@ -117,7 +117,7 @@ class TwoMachines(LabOfNames):
         """Return a block that does nothing: no noise is measured here."""
         return nullcontext()
 
-    def kill(self, service):
+    def kill(self, service, _signal="SIGKILL"):
         self.done.append(("kill", service))
         self.states[service] = ("exited", 137)
 

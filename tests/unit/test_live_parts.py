@@ -128,7 +128,7 @@ def test_an_action_without_a_proof_was_not_seen(lab, monkeypatch, action, state)
     """Sabotage: its fault proves nothing."""
     monkeypatch.setattr(lab_nodes, "refuse_in_use", lambda _: None)
     monkeypatch.setattr(lab, "node", lambda _: SimpleNamespace(state=lambda: (state, 0)))
-    monkeypatch.setattr(faults, "made", lambda *_: Unproved())
+    monkeypatch.setattr(faults, "made", lambda *_, **__: Unproved())
     monkeypatch.setattr(received, "keep_of_ending", lambda *_: None)
 
     assert acted(lab, monkeypatch, action, act=lab_nodes.act).seen is False

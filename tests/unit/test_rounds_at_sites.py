@@ -4,13 +4,16 @@ import threading
 
 import numpy as np
 import pytest
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.noise import WAIT
 from replication_lab.model.core.statistics import NoInterval, Plan, interval_of_mean, interval_of_ratio
+from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.quantities import throughput
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.runner import rounds
-from replication_lab.world import journal
+from replication_lab.runner import world as runs_world
+from replication_lab.world import catalogue, journal
 from replication_lab.world.docker import reach
 from replication_lab.world.host import BOOT, MachineFiles
 from scipy.special import stdtrit
@@ -125,3 +128,13 @@ def test_sites_on_different_machines_are_measured_at_the_same_time(fake_world, r
     run.run()
 
     assert book.record.sites == {1: "", 2: DB2, 3: "", 4: DB2}
+
+
+def test_a_lab_that_needs_the_commands_own_engine_is_refused_at_another_site():
+    """Virtual machines are started on this machine only; the same lab without a site is taken."""
+    machines = catalogue.topology("drbd")
+    runs_world._refuse_elsewhere(machines, LabSpec("drbd", "mariadb"))
+
+    with pytest.raises(LabError, match="this lab needs the command's own engine") as refused:
+        runs_world._refuse_elsewhere(machines, LabSpec("drbd", "mariadb", site=DB2))
+    assert refused.value.next_step == "./lab run --help"

@@ -164,7 +164,7 @@ def drills_of_an_experiment(_patch):
 
 def unsynced(patch):
     patch.setattr(galera, "SYNCED_SECONDS", 0)
-    patch.setattr(galera, "_has_synced", lambda *_: False)
+    patch.setattr(galera, "GaleraNode", lambda _: Some(status=lambda: Some(synced=False)))
     galera.wait_until_synced([Some(name="node1")], 3)
 
 
@@ -265,8 +265,8 @@ def replica_that_did_not_clone(patch):
 
 def case_whose_node_ended(patch):
     noise = Some(close=lambda: None)
-    run = Some(world=Some(now=str, noise=lambda _: noise), up=[Some(exit_reason=lambda: "source has ended")])
-    measuring = made(EngineSession, engine="mariadb", run=run, _filled=failing(LabError("x")))
+    run = Some(world=Some(now=str, noise=lambda *_: noise), up={"": [Some(exit_reason=lambda: "source has ended")]})
+    measuring = made(EngineSession, engine="mariadb", run=run, machine="", _filled=failing(LabError("x")))
     measuring._measure(Some(name="far"), 1)
 
 
