@@ -39,7 +39,7 @@ OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 DIALECTS = re.compile(
     r"harness/replication_lab/(world/(sources\.yaml|mysql/(dialects\.yaml|server\.py))|model/question/sql_text\.py|"
     r"drills/forbidden\.yaml|faults/new_replica\.yaml)|"
-    r"compose/|images/|tests/|docs/(glossary|parallel_appliers)\.md|\.github/"
+    r"compose/|images/|tests/|docs/(glossary|raid_replica)\.md|\.github/"
 )
 
 
