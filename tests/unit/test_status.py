@@ -57,6 +57,15 @@ lab-chain  chain, mariadb 11.8.6
     assert [line.rstrip() for line in shown(output.tree, CHAIN).splitlines()] == expected.strip().splitlines()
 
 
+def test_nodes_that_follow_each_other_are_shown_too():
+    """No node of a ring is the first one."""
+    links = [*LINKS, LinkView("leaf-source", "leaf", "source", [], True, 0.2)]
+    text = shown(output.tree, LabView("lab-ring", "chain", "mariadb", "11.8.6", NODES, links, []))
+
+    assert [text.count(f"{node.name} ({node.role})") for node in NODES] == [1, 1, 1]
+    assert "link leaf-source  no toxic  round trip 0.200 ms" in text
+
+
 @pytest.mark.parametrize(
     ("topology", "links", "measure"),
     [("chain", 1, "run semisync_wan"), ("single", 0, "run temporary_tables"), ("group", 1, "drill group")],

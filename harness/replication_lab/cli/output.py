@@ -136,13 +136,16 @@ def tree(out: Console, lab: LabView) -> None:
     """
     machines = f"; {lab.machines}" if lab.machines else ""
     root = Tree(f"[bold]{lab.name}[/]  {lab.topology}, {lab.engine} {lab.version}{machines}")
-    nodes = {node.name: node for node in lab.nodes}
+    nodes = {node.name: node for node in lab.nodes if node.role not in EQUAL_ROLES}
     targets = {link.target for link in lab.links}
     for node in lab.nodes:
         if node.role in EQUAL_ROLES:
             _spread(root, node, lab.links)
         elif node.name not in targets:
             _grow(root, node, nodes, lab.links)
+    # Nodes that follow each other have no first one.
+    while nodes:
+        _grow(root, next(iter(nodes.values())), nodes, lab.links)
     for setting in lab.settings:
         root.add(f"{plain(setting.what)}  {_in_force(setting)}")
     if lab.service:
@@ -164,10 +167,13 @@ def _spread(parent: Tree, node: NodeView, links: list[LinkView]) -> None:
 
 
 def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[LinkView]) -> None:
-    branch = parent.add(_node(node))
+    """Take a node and those below it out of `nodes` and print them."""
+    branch = parent.add(_node(nodes.pop(node.name)))
     for link in links:
         if link.source == node.name:
-            _grow(branch.add(_link(link)), nodes[link.target], nodes, links)
+            below = branch.add(_link(link))
+            if link.target in nodes:
+                _grow(below, nodes[link.target], nodes, links)
 
 
 def _node(node: NodeView) -> str:
