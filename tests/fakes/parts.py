@@ -40,7 +40,7 @@ class FakeService:
 class LabOfNames(OneToxiproxy):
     """A fake lab whose methods take a service's name first."""
 
-    name = "lab-fake"
+    name, manager = "lab-fake", None
     # Clients run in this process.
     clients_are_beside, clients_place = False, HERE
 

@@ -116,6 +116,14 @@ def test_it_is_in_vain_to_wait_for_a_replica_whose_thread_has_ended_with_an_erro
         pair(replication=found).refuse_ended("replica")
 
 
+def test_a_replica_that_has_ended_under_a_failover_manager_is_waited_for(monkeypatch):
+    """The manager stops it while it changes what it follows."""
+    kind = pair(replication=ReplicaStatus(True, False, "toxiproxy", 1, "1062 duplicate", None, "1062 duplicate"))
+    monkeypatch.setattr(kind.lab, "manager", object(), raising=False)
+
+    kind.refuse_ended("replica")
+
+
 def test_a_waiting_source_is_whole_once_a_commit_of_ours_was_acknowledged(monkeypatch):
     """Its status is stale right after a change."""
     asked = []

@@ -218,8 +218,11 @@ class Nodes(ChangesRoles):
         return ""
 
     def refuse_ended(self, name: str) -> None:
-        """Raise LabError if a node has stopped replicating for good: it is in vain to wait for it."""
-        if why := self.ended(name):
+        """Raise LabError if a node has stopped replicating for good: it is in vain to wait for it.
+
+        A failover manager stops a replica while it changes what that one follows: there it is waited for.
+        """
+        if (why := self.ended(name)) and not self.lab.manager:
             raise LabError(f"{name} has stopped replicating: {why}", f"{name} {self.whole}", f"./lab sql {name}")
 
     def hindrance(self, _name: str) -> str:
