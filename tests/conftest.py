@@ -24,8 +24,12 @@ pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
 # Projects of their own: tests/lab/test_consumer.py and tests/lab/test_outside.py run their tests.
 collect_ignore = ["consumer", "lab/attached"]
 CLAIMS = Path(__file__).parent / "claims"
-# These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
-OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
+# Files that one process runs: they share one cluster, the fixture `cluster` of tests/lab/conftest.py, or look for all
+# links of Testcontainers that are left.
+TOGETHER = {
+    **{f"tests/lab/test_galera_{name}.py": "cluster" for name in ("drills", "network", "sabotage", "start")},
+    **{f"tests/lab/test_testcontainers{name}.py": "links" for name in ("", "_ryuk")},
+}
 # Files that take longest: their processes would go on alone at the end if they began last. The first one begins the
 # tests of the cluster, which are one process's.
 LONGEST = (
@@ -101,11 +105,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 class OneProcessForALab(LoadScopeScheduling):
-    """Distributes files, and those of one cluster together."""
+    """Distributes files, and those of TOGETHER as one."""
 
     def _split_scope(self, nodeid):
         file = nodeid.partition("::")[0]
-        return "cluster" if file in OF_ONE_CLUSTER else file
+        return TOGETHER.get(file, file)
 
 
 # --- experiments and drills as data -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -214,9 +215,11 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
     ran, drill = [], msgspec.structs.replace(drill_set.load("single", "pause"), before=10)
 
     def look(lab):
-        for words in (("diagnose", "server", "--duration", "1"), ("status",), ("sql", "server", "-e", "SELECT 1")):
-            ran.append(command(*words, "--lab", lab.name))
-        ran.append(command("sql", "server", "--lab", lab.name, stdin="SELECT 2;"))
+        """All at once: each has to end before the server is paused."""
+        words = (("diagnose", "server", "--duration", "1"), ("status",), ("sql", "server", "-e", "SELECT 1"))
+        typed = [*((each, "") for each in words), (("sql", "server"), "SELECT 2;")]
+        with ThreadPoolExecutor(len(typed)) as pool:
+            ran.extend(pool.map(lambda each: command(*each[0], "--lab", lab.name, stdin=each[1]), typed))
 
     def meanwhile(lab):
         once_written(lab, lambda _: look(lab))
