@@ -342,3 +342,15 @@ def test_rules_that_the_lab_changes_by_a_script_are_its_own(rules):
         assert rules["sidecar1"](answering(RULE))
     with requests_made.noted(requests_made.COMMAND, "bash -c iptables -F"):
         assert rules["sidecar1"](answering(RULE)) == []
+
+
+def test_what_a_source_tells_is_asked_after_what_the_engine_tells():
+    """The moment of a reading is its end; a slow engine must not make an old answer a new one."""
+    asked = []
+    service = SimpleNamespace(addresses=lambda: asked.append("engine") or {"10.0.0.3"})
+    reader = {"Host": "10.0.0.3:4711", "Command": "Binlog Dump"}
+    source = SimpleNamespace(name="source", rows=lambda _: asked.append("source") or [reader])
+    link = SimpleNamespace(name="source-replica", dialler="replica")
+
+    assert servers._past(SimpleNamespace(service=lambda _: service), [link], source)
+    assert asked == ["engine", "source"]
