@@ -4,7 +4,7 @@ from replication_lab.experiments._declared import experiment
 from replication_lab.workloads.inserts import Inserts
 from replication_lab.world.docker.lab import Lab
 
-LOAD = Inserts(seconds=2, keeps_samples=False)
+LOAD = Inserts(seconds=1, keeps_samples=False)
 
 
 def prepare(lab: Lab) -> None:
