@@ -24,7 +24,8 @@ STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
 # What `print_json` prints in place of JSON if it is asked for.
 CSV = "csv"
 
-# How much is told: below 0 no progress and no remarks, above 0 the time of each, and where an error came from.
+# -1 (--quiet): no progress and no remarks are printed. 1 (--verbose): each is printed with its time, and an error with
+# the place in the code that raised it.
 told = {"level": 0}
 BEGAN = clock.timer()
 
