@@ -95,7 +95,6 @@ def test_help_loads_no_command():
     assert not found & HEAVY
     assert {name for name in found if name.startswith("replication_lab.")} == {
         "replication_lab.cli",
-        "replication_lab.cli.exit_codes",
         "replication_lab.cli.streams",
         "replication_lab.model",
         "replication_lab.model.core",

@@ -9,8 +9,7 @@ from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import cli, command, console, names, output
-from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.console import leave_by, out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
     as_json,

@@ -6,8 +6,7 @@ from contextlib import closing
 import click
 
 from replication_lab.cli import command, help_of, names
-from replication_lab.cli.console import out, print_json
-from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.console import leave_by, out, print_json
 from replication_lab.cli.options import all_of, as_json, of_lab
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import proofs_of

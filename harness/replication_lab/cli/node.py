@@ -12,8 +12,7 @@ import click
 
 from replication_lab import replication
 from replication_lab.cli import command, names, output
-from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.exit_codes import leave, leave_by
+from replication_lab.cli.console import complain, leave_by, out, print_json, tell
 from replication_lab.cli.options import Written, all_of, as_json, as_rows, of_lab, one_node
 from replication_lab.lab import managers, sql_files
 from replication_lab.lab import nodes as acting
@@ -93,7 +92,7 @@ def _unknown_is_no_error() -> Iterator[None]:
         yield
     except OutcomeUnknown as error:
         complain(error)
-        leave(ExitCode.UNKNOWN, old=1)
+        sys.exit(ExitCode.UNKNOWN)
 
 
 def _plain(value: Any) -> Any:
