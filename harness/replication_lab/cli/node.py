@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from replication_lab.world.docker.attached import AttachedLab, refuse_attached
 from replication_lab.world.docker.engine import command_for
 from replication_lab.world.docker.lab import Lab
 
+of_one_node = all_of(one_node, of_lab, as_json)
 of_some_nodes = all_of(
     click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)),
     of_lab,
@@ -181,11 +182,6 @@ def kill(nodes: tuple[str, ...], signal: str, name: str | None, json_: bool) -> 
     _act("kill", signal, nodes, name, json_)
 
 
-def _of_node(command: Callable[..., Any]) -> Callable[..., Any]:
-    one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
-    return one_node(of_lab(as_json(command)))
-
-
 @contextmanager
 def _changing(name: str | None, command: str) -> Iterator[Nodes]:
     """Give the nodes of the lab of that name, which no other command uses, changes or removes within the block."""
@@ -198,7 +194,7 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
 
 
 @command("failover")
-@_of_node
+@of_one_node
 @click.option("--allow-data-loss", is_flag=True)
 def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "failover") as nodes:
@@ -207,7 +203,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 
 
 @command("switchover")
-@_of_node
+@of_one_node
 def switchover(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
@@ -215,7 +211,7 @@ def switchover(node: str, name: str | None, json_: bool) -> None:
 
 
 @command("rejoin")
-@_of_node
+@of_one_node
 @click.option("--discard-errant", is_flag=True)
 def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "rejoin") as nodes:
@@ -224,7 +220,7 @@ def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> No
 
 
 @command("standby")
-@_of_node
+@of_one_node
 def standby(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, "standby") as nodes:
         done = nodes.standby(node)
@@ -233,7 +229,7 @@ def standby(node: str, name: str | None, json_: bool) -> None:
 
 
 @command("online")
-@_of_node
+@of_one_node
 def online(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, "online") as nodes:
         done = nodes.online(node, tell)
