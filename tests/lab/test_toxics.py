@@ -198,7 +198,7 @@ def retransmitted(lab) -> int:
     ],
 )
 def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, condition):
-    """`lab toxic` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
+    """`lab link set` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
     done = command("link", "set", LINK, condition, "--lab", loaded.name, "--json")
     found = json.loads(done.stdout)
 
