@@ -98,8 +98,7 @@ def main(command: Sequence[str]) -> None:
         sys.exit(128 + stop.args[0])
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
-        # The code of 0.2 for one release, as of replication_lab.cli.exit_codes.
-        sys.exit(3 if os.environ.get("LAB_EXIT_CODES") == "old" else 2)
+        sys.exit(2)
     os.execv(PYTHON, [str(PYTHON), "-m", "replication_lab", *command])
 
 

@@ -11,26 +11,15 @@
 # LAB_BASELINE      file of `lab report --format baseline`, or folder of such files, to compare the run with
 # LAB_MARGIN        how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN       pass: a verdict UNKNOWN ends with status 0
-# LAB_EXIT_CODES    old: end with the codes of 0.2, in which 2 and 3 mean the reverse; for one release
 # LAB_INSTALL       no: install nothing that is missing on this machine; yes if empty
 set -eu
 export LAB_INSTALL="${LAB_INSTALL:-yes}"
-codes=${LAB_EXIT_CODES:-}
-unset LAB_EXIT_CODES
-
-end() {
-  case $codes$1 in
-    old2) exit 3 ;;
-    old3) exit 2 ;;
-    *) exit "$1" ;;
-  esac
-}
 lab=${LAB:-$(dirname "$0")/../../lab}
 report="lab-report"
 
 if [ $# = 0 ]; then
   printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --drill cut-link\n' "$0" >&2
-  end 2
+  exit 2
 fi
 
 # An archive that is current is kept, an old one is replaced.
@@ -82,4 +71,4 @@ if [ "$code" = 3 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
   echo "a verdict is UNKNOWN; LAB_UNKNOWN=pass lets it pass" >&2
   exit 0
 fi
-end "$code"
+exit "$code"

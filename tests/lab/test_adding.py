@@ -46,9 +46,7 @@ def mine(project, tmp_path):
 def with_name(command: str, name: str) -> str:
     """Return a command with a lab of the test's own in place of the usual one."""
     words = command.split()
-    if words[:2] in (["./lab", "up"], ["./lab", "down"]) or (
-        words[:2] == ["./lab", "toxic"] and "--check" not in words
-    ):
+    if words[:2] in (["./lab", "up"], ["./lab", "down"], ["./lab", "link"]):
         return f"{command} --lab {name}"
     return command + NOISY if words[1:2] == ["run"] else command
 

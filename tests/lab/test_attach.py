@@ -48,7 +48,7 @@ def test_one_service_is_slow_and_the_other_is_not_and_both_are_restored(command,
     assert attaching.inside(f"{shop}-web", "getent", "hosts", "db").split()[0] != database
     link = attaching.described(command("status", "--json", "--lab", shop).stdout)["app-db"]
     assert link["toxics"] == ["150ms"] and link["use"].startswith("connections of app so far: ")
-    lossy = command("toxic", "app-db", "150ms+loss=5%", "--lab", shop, "--json")
+    lossy = command("link", "set", "app-db", "150ms+loss=5%", "--lab", shop, "--json")
     assert lossy.returncode == 0 and "5 %)" in lossy.stdout, lossy.stdout + lossy.stderr
     assert attaching.seconds_of_request(f"{shop}-web") > near + 0.1
     # Nothing of the caller's environment is needed: what the files use was kept.

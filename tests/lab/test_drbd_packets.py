@@ -65,7 +65,7 @@ def counting(pair):
 
 def test_the_command_proves_what_the_guests_do_and_the_other_kernel_counts_the_same(pair, link, command, counting):
     """Sent by the guest's counters, received by its container's: the difference is what netem duplicated."""
-    done = command("toxic", LINK, CONDITION, "--lab", pair.name, "--json")
+    done = command("link", "set", LINK, CONDITION, "--lab", pair.name, "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
     assert "up 5" in found["found"] or "duplicated" in found["found"]
@@ -82,7 +82,7 @@ def test_the_command_proves_what_the_guests_do_and_the_other_kernel_counts_the_s
     assert fewest.hit > 0
     assert fewest.seen + fewest.hit - ON_THEIR_WAY <= received <= most.seen + most.hit + ON_THEIR_WAY, (before, after)
     assert link.out_of_order(late) > overtaken
-    assert 0 == command("toxic", LINK, "none", "--lab", pair.name).returncode
+    assert 0 == command("link", "set", LINK, "none", "--lab", pair.name).returncode
     assert link.toxics() == [] and "noqueue" not in pair.node("node1").run("guest", "tc", "filter", "show")
 
 

@@ -240,7 +240,7 @@ def test_a_link_is_mended_while_its_source_is_dead(lab, command):
     """So that what a replica lacks can reach it afterwards; what cannot be measured is said so."""
     put(lab.link("source-replica"), catalogue.toxic("black-hole"))
     lab.node("source").kill()
-    said = command("toxic", "source-replica", "none", "--lab", lab.name)
+    said = command("link", "set", "source-replica", "none", "--lab", lab.name)
 
     assert said.returncode == 0, said.stderr
     assert "its proxy lists no toxic; not verified: source does not answer" in said.stdout

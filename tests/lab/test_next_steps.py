@@ -19,8 +19,8 @@ NAME, OTHER = "test-next-steps", "test-next-steps-other"
 ERRORS = {
     "a node that there is not": ("sql", "nosuch", "-e", "SELECT 1"),
     "statements that are wrong": ("sql", "replica", "-e", "SELEKT 1"),
-    "a condition without a unit": ("toxic", "source-replica", "40"),
-    "a toxic that there is not": ("toxic", "source-replica", "wann"),
+    "a condition without a unit": ("link", "set", "source-replica", "40"),
+    "a toxic that there is not": ("link", "set", "source-replica", "wann"),
     "a disk that is not emulated": ("disk", "fail", "source", "disk1"),
     "a migration of a source": ("disk", "migrate", "source", "--to", "single"),
     "a lab that is not attached": ("detach",),
@@ -54,7 +54,7 @@ ON_ATTACHED = {
     "a file of SQL": ("sql", "source", "--file", str(catalogue.ROOT / "tests" / "files" / "dumps" / "fails.sql")),
     "a drill that would be filtered": ("drill", "--drill", "cut-link"),
     "a drill that a project cannot have": ("drill", "--drill", "disk-full"),
-    "a condition without a unit": ("toxic", "app-source", "40"),
+    "a condition without a unit": ("link", "set", "app-source", "40"),
     "a failover": ("failover", "replica1"),
     "the log of a node that there is not": ("logs", "nosuch"),
 }

@@ -52,7 +52,7 @@ def test_a_pair_on_two_sites_comes_up_is_used_and_removed(apart, elsewhere, comm
     try:
         asked = command("sql", "replica", "-e", "SELECT @@server_id", "--lab", name)
         status = command("status", "--lab", name)
-        changed = command("toxic", "source-replica", "none", "--lab", name)
+        changed = command("link", "set", "source-replica", "none", "--lab", name)
 
         assert up.returncode == 0 and up.stderr.count("verified: ") == 5, up.stdout + up.stderr
         assert "verified: packets of full size cross link source-replica: 64 KiB arrived both ways" in up.stderr

@@ -44,7 +44,7 @@ def test_the_commands_take_its_nodes_and_links(tree, command):
     said = command("sql", "replica4", "--lab", "test-tree", "-e", "SELECT @@server_id AS id", "--json")
     assert json.loads(said.stdout) == [{"id": 7}]
 
-    assert command("toxic", "relay2-replica4", "40ms", "--lab", "test-tree").returncode == 0
+    assert command("link", "set", "relay2-replica4", "40ms", "--lab", "test-tree").returncode == 0
     assert project.find("test-tree").link("relay2-replica4").toxics()
     assert not project.find("test-tree").link("relay2-replica2").toxics()
     assert "LAB_REPLICA4_PORT" in command("env", "--lab", "test-tree").stdout

@@ -278,7 +278,7 @@ def test_a_compose_project_is_drilled_with_a_ledger_and_restored(name, project, 
 
 
 def taken_off(command, name, _folder):
-    assert command("toxic", "app-db", "none", "--lab", name).returncode == 0
+    assert command("link", "set", "app-db", "none", "--lab", name).returncode == 0
 
 
 def recreated(_command, name, folder):

@@ -135,7 +135,7 @@ def test_the_replica_is_fed_through_the_link(loaded):
 @pytest.mark.usefixtures("probe")
 def test_lost_packets_are_counted_and_tcp_sends_them_again(loaded, command):
     """The command proves the share; then real data of the replica are lost on their way and arrive nevertheless."""
-    done = command("toxic", LINK, "loss=5%", "--lab", loaded.name, "--json")
+    done = command("link", "set", LINK, "loss=5%", "--lab", loaded.name, "--json")
     found = json.loads(done.stdout)
     link, (down, _) = loaded.link(LINK), catalogue.toxic("loss=5%").of_packets
     loaded.refresh()
@@ -177,7 +177,7 @@ def test_a_rule_that_is_changed_behind_the_labs_back_is_seen(loaded, probe, done
 
 def test_what_needs_netem_is_done_or_refused_by_name_and_release(loaded, command, docker):
     """On a host without it nothing is put on the link; with it, the counters prove it."""
-    done = command("toxic", LINK, "40ms+duplicate=2%+reorder=5%", "--lab", loaded.name)
+    done = command("link", "set", LINK, "40ms+duplicate=2%+reorder=5%", "--lab", loaded.name)
     has = [toxic.name for toxic in loaded.link(LINK).toxics()]
     refused = f"the kernel {docker.info()['KernelVersion']} lacks sch_netem (CONFIG_NET_SCH_NETEM)"
 
@@ -198,8 +198,8 @@ def retransmitted(lab) -> int:
     ],
 )
 def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, condition):
-    """`lab toxic` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
-    done = command("toxic", LINK, condition, "--lab", loaded.name, "--json")
+    """`lab link set` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
+    done = command("link", "set", LINK, condition, "--lab", loaded.name, "--json")
     found = json.loads(done.stdout)
 
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
@@ -207,5 +207,5 @@ def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, 
     assert "40ms+20mbit" != condition or "KB/s up (requested 2500 KB/s) for all connections together" in found["found"]
     assert called([toxic.name for toxic in loaded.link(LINK).toxics()]) == [catalogue.toxic(condition).name]
 
-    assert 0 == command("toxic", LINK, "none", "--lab", loaded.name).returncode
+    assert 0 == command("link", "set", LINK, "none", "--lab", loaded.name).returncode
     assert [] == loaded.link(LINK).toxics()

@@ -95,7 +95,6 @@ def test_help_loads_no_command():
     assert not found & HEAVY
     assert {name for name in found if name.startswith("replication_lab.")} == {
         "replication_lab.cli",
-        "replication_lab.cli.exit_codes",
         "replication_lab.cli.streams",
         "replication_lab.model",
         "replication_lab.model.core",
@@ -192,7 +191,7 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["list", "toxic"], "did you mean toxics?"),
         (["report"], "expected: a recorded run; there is none"),
         (["toxic", "--check", "reseet"], "did you mean reset?"),
-        (["toxic", "source-replica"], "no condition given for source-replica"),
+        (["link", "set", "source-replica"], "no condition given for source-replica"),
         (["report", "no-such-run"], "no record in no-such-run"),
         (["report", "--open"], "no record in latest"),
         (["env"], "no lab is running"),
@@ -202,7 +201,7 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["upp"], "No such command 'upp'"),
         (["up", "--nmae", "x"], "No such option"),
         (
-            ["toxic", "source-replica", "-40ms"],
+            ["link", "set", "source-replica", "-40ms"],
             "a value that begins with a dash is read as an option; no value here is negative",
         ),
         (["report", "a", "b"], "unexpected extra argument"),

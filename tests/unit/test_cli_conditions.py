@@ -28,10 +28,10 @@ def typed(*arguments):
         (["up", "semisync", "--toxic", "source-replica=100Mbit"], "kbit, mbit or gbit for a rate"),
         (["up", "semisync", "--toxic", "replica-source=40ms"], "did you mean source-replica?"),
         (["toxic", "--check", "40ms±1ms"], "a jitter of 1 ms"),
-        (["toxic", "source-replica", "40m"], "unknown unit 'm'"),
-        (["toxic", "source-replica=40ms", "replica-source"], "replica-source has no equals sign"),
-        (["toxic", "source-replica=40ms", "replica-source=40mms"], "unknown unit 'mms'"),
-        (["toxic", "source-replica", "40ms", "50ms"], "50ms after source-replica 40ms"),
+        (["link", "set", "source-replica", "40m"], "unknown unit 'm'"),
+        (["link", "set", "source-replica=40ms", "replica-source"], "replica-source has no equals sign"),
+        (["link", "set", "source-replica=40ms", "replica-source=40mms"], "unknown unit 'mms'"),
+        (["link", "set", "source-replica", "40ms", "50ms"], "50ms after source-replica 40ms"),
     ],
 )
 def test_a_bad_condition_is_refused_before_docker_is_asked(monkeypatch, arguments, said):
@@ -73,15 +73,6 @@ def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, aske
         f"link {link} is {toxic}" for link, toxic in asked.items()
     ]
     assert text.exit_code == data.exit_code == (3 if "b-a" in asked else 0)
-
-
-def test_the_former_way_to_put_a_condition_on_a_link_says_the_present_one(monkeypatch):
-    """It still does so, for one release."""
-    monkeypatch.setattr(project, "find", lambda name: SimpleNamespace(name=name))
-    monkeypatch.setattr(up, "set_toxics", lambda *_: [Proof("link a-b is 40ms", "measured", ok=True)])
-    said = typed("toxic", "a-b", "40ms", "--lab", "x")
-
-    assert said.exit_code == 0 and "`lab link set a-b …`" in said.stderr
 
 
 class QuietLink:

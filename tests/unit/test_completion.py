@@ -49,7 +49,7 @@ def test_every_command_is_completed():
         (["run", "semisync_wan", "--rtt", "40ms", "--case", "asy"], ["async-40ms"]),
         (["run", "semisync_wan", "--claim", "async-c"], ["async-costs-little"]),
         (["run", "no_such_experiment", "--claim", "async-c"], []),
-        (["toxic", "source-replica", "wan"], ["wan-200ms", "wan-85ms"]),
+        (["link", "set", "source-replica", "wan"], ["wan-200ms", "wan-85ms"]),
         (["list", "to"], ["topologies", "toxics"]),
         (["report", ""], ["latest"]),
         (["clean", "--d"], ["--dry-run"]),

@@ -1,4 +1,4 @@
-"""Does each kind of command end with the code of the table in docs/commands.md, and for a while with that of 0.2?"""
+"""Does each kind of command end with the code of the table in docs/commands.md?"""
 
 import re
 from types import SimpleNamespace
@@ -72,47 +72,45 @@ REPORT, COMPARE = ("report", "x", "--json"), ("compare", "a", "b", "--json")
 
 
 @pytest.mark.parametrize(
-    ("typed", "what", "code", "old"),
+    ("typed", "what", "code"),
     [
-        (REPORT, {"judge": ended(ExitCode.GOOD)}, 0, 0),
-        (REPORT, {"judge": ended(ExitCode.FINDING)}, 1, 1),
-        (REPORT, {"judge": ended(ExitCode.USAGE)}, 2, 3),
-        (REPORT, {"judge": ended(ExitCode.UNKNOWN)}, 3, 2),
-        (REPORT, {"judge": raising(LabError("no such run"))}, 2, 3),
-        (REPORT, {"judge": raising(RuntimeError("a defect"))}, 2, 3),
-        (COMPARE, {"compare": ended(ExitCode.GOOD)}, 0, 0),
-        (COMPARE, {"compare": ended(ExitCode.FINDING)}, 1, 1),
-        (COMPARE, {"compare": ended(ExitCode.UNKNOWN)}, 3, 2),
-        (("compare", "a", "b", "--margin", "x"), {}, 2, 3),
-        (CHECK, {"check": lambda *_: [GOOD]}, 0, 0),
-        (CHECK, {"check": lambda *_: [GOOD, BAD]}, 1, 3),
-        (("doctor", "--json"), {"examine": lambda: [GOOD]}, 0, 0),
-        (("doctor", "--json"), {"examine": lambda: [BAD]}, 1, 3),
-        (STOP, {"act": lambda *_: [GOOD]}, 0, 0),
-        (STOP, {"act": lambda *_: [GOOD, BAD]}, 3, 3),
-        (STOP, {"act": raising(LabError("no such node"))}, 2, 3),
-        (SQL, {"run_typed": lambda *_: None}, 0, 0),
-        (SQL, {"run_typed": raising(LabError("1064"))}, 2, 3),
-        (SQL, {"run_typed": raising(OutcomeUnknown("no answer"))}, 3, 1),
-        (ATTACH, {"attach": lambda *_: (LAB, [SEEN])}, 0, 0),
-        (ATTACH, {"attach": raising(NotAsBefore("replica is not as before"))}, 1, 1),
-        (ATTACH, {"attach": lambda *_: (LAB, [UNSEEN])}, 3, 2),
-        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=[], broken=None)}, 0, 0),
-        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=["ports"], broken=None)}, 1, 1),
-        (("nonsense",), {}, 2, 3),
-        (("run",), {}, 2, 3),
-        (("drill", "galera", "--runs", "none"), {}, 2, 3),
-        (("unpause", "replica"), {}, 2, 2),
-        (("--version",), {}, 0, 0),
+        (REPORT, {"judge": ended(ExitCode.GOOD)}, 0),
+        (REPORT, {"judge": ended(ExitCode.FINDING)}, 1),
+        (REPORT, {"judge": ended(ExitCode.USAGE)}, 2),
+        (REPORT, {"judge": ended(ExitCode.UNKNOWN)}, 3),
+        (REPORT, {"judge": raising(LabError("no such run"))}, 2),
+        (REPORT, {"judge": raising(RuntimeError("a defect"))}, 2),
+        (COMPARE, {"compare": ended(ExitCode.GOOD)}, 0),
+        (COMPARE, {"compare": ended(ExitCode.FINDING)}, 1),
+        (COMPARE, {"compare": ended(ExitCode.UNKNOWN)}, 3),
+        (("compare", "a", "b", "--margin", "x"), {}, 2),
+        (CHECK, {"check": lambda *_: [GOOD]}, 0),
+        (CHECK, {"check": lambda *_: [GOOD, BAD]}, 1),
+        (("doctor", "--json"), {"examine": lambda: [GOOD]}, 0),
+        (("doctor", "--json"), {"examine": lambda: [BAD]}, 1),
+        (STOP, {"act": lambda *_: [GOOD]}, 0),
+        (STOP, {"act": lambda *_: [GOOD, BAD]}, 3),
+        (STOP, {"act": raising(LabError("no such node"))}, 2),
+        (SQL, {"run_typed": lambda *_: None}, 0),
+        (SQL, {"run_typed": raising(LabError("1064"))}, 2),
+        (SQL, {"run_typed": raising(OutcomeUnknown("no answer"))}, 3),
+        (ATTACH, {"attach": lambda *_: (LAB, [SEEN])}, 0),
+        (ATTACH, {"attach": raising(NotAsBefore("replica is not as before"))}, 1),
+        (ATTACH, {"attach": lambda *_: (LAB, [UNSEEN])}, 3),
+        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=[], broken=None)}, 0),
+        (DETACH, {"detach": lambda *_: SimpleNamespace(**DETACHED, differences=["ports"], broken=None)}, 1),
+        (("nonsense",), {}, 2),
+        (("run",), {}, 2),
+        (("drill", "galera", "--runs", "none"), {}, 2),
+        (("unpause", "replica"), {}, 2),
+        (("--version",), {}, 0),
     ],
 )
-def test_a_command_ends_with_the_code_of_its_state(lab, prepared, monkeypatch, typed, what, code, old):
-    """0 good, 1 a finding, 2 usage or a failure, 3 unknown; LAB_EXIT_CODES=old gives those of 0.2."""
+def test_a_command_ends_with_the_code_of_its_state(lab, prepared, typed, what, code):
+    """0 good, 1 a finding, 2 usage or a failure, 3 unknown."""
     prepared(**what)
 
     assert lab(*typed)[0] == code
-    monkeypatch.setenv("LAB_EXIT_CODES", "old")
-    assert lab(*typed)[0] == old
 
 
 def test_a_whole_has_the_worst_code_of_its_parts():

@@ -291,15 +291,6 @@ def test_the_shell_s_recipe_leaves_a_report_and_ends_with_the_code(pipeline, wor
     assert (workspace / "lab-report" / "verdicts.md").read_text() == "| verdict | claim |\n## Compared\n"
 
 
-@pytest.mark.parametrize(("code", "ends"), [("0", 0), ("1", 1), ("2", 3), ("3", 2)])
-def test_the_codes_of_the_release_before_are_there_for_one_release(pipeline, act, monkeypatch, code, ends):
-    """With LAB_EXIT_CODES=old, at the end of the recipe and of the action; their steps use the present ones."""
-    ended = pipeline("drill", "async", CODE=code, LAB_EXIT_CODES="old")
-    monkeypatch.setenv("LAB_EXIT_CODES", "old")
-
-    assert ended.returncode == act(drill="single", code=int(code), last=True).code == ends
-
-
 def test_the_shell_s_recipe_keeps_images(pipeline, workspace):
     """Those of the engines and topologies; what the folder has is loaded first."""
     for _ in range(2):

@@ -229,7 +229,7 @@ def test_a_health_check_of_one_word_is_expected(commands_told):
     ],
 )
 def test_commands_of_the_lab_from_another_process_are_expected(commands_told, command):
-    """`lab sql` opens a client, `lab toxic` reads what is done to packets, `lab status` asks a manager for its view."""
+    """`lab sql` opens a client, `lab link` reads what is done to packets, `lab status` asks a manager for its view."""
     assert commands_told(("a1", command)) == []
 
 

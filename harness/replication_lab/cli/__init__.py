@@ -20,7 +20,6 @@ import click
 
 from replication_lab import VERSION
 from replication_lab.cli import streams
-from replication_lab.cli.exit_codes import code_of
 from replication_lab.model.core.command import STARTING_LABS
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
@@ -190,7 +189,7 @@ def _status(command: click.Command, name: str) -> Any:
             _complain(told)
         else:
             traceback.print_exc()
-    return code_of(ExitCode.USAGE)
+    return ExitCode.USAGE
 
 
 def _of_the_same_lab(error: LabError) -> LabError:
@@ -235,7 +234,7 @@ def _unwritten(error: streams.Unwritable) -> int:
     if error.is_unread:
         return signals.exit_status("SIGPIPE")
     _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
-    return code_of(ExitCode.USAGE)
+    return ExitCode.USAGE
 
 
 def _say_stopped(error: BaseException) -> int:

@@ -1,5 +1,6 @@
 """The commands for a project that the lab did not write: attach, detach."""
 
+import sys
 from typing import Any
 
 import click
@@ -10,7 +11,6 @@ from replication_lab.attach.checks import parse_link
 from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
 from replication_lab.cli import command, console, output
 from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, of_lab, of_yes
 from replication_lab.lab import status as views
 from replication_lab.lab.up import known_toxic
@@ -51,12 +51,12 @@ def attach(
         lab, proofs = attaching.attach(found, rtt, tell)
     except NotAsBefore as error:
         complain(error)
-        leave(ExitCode.FINDING)
+        sys.exit(ExitCode.FINDING)
     if json_:
         print_json(views.view(lab))
     else:
         output.say(out, "attached", lab=lab.name, link=lab.topology.links[0].name, drills=not found.no_drills)
-    leave(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
+    sys.exit(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
 
 
 def _ask(found: AttachPlan, yes: bool, again: str) -> None:
@@ -88,4 +88,4 @@ def detach(name: str | None, json_: bool) -> None:
             out.print(f"  docker volume rm {volume}", markup=False, soft_wrap=True)
     if done.broken:
         complain(done.broken)
-    leave(ExitCode.FINDING if done.differences or done.broken else ExitCode.GOOD)
+    sys.exit(ExitCode.FINDING if done.differences or done.broken else ExitCode.GOOD)

@@ -1,5 +1,6 @@
 """The commands that compare runs with each other or with kept baselines, and show them over time: compare, history."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -7,7 +8,6 @@ import click
 from replication_lab import runs
 from replication_lab.cli import command, names
 from replication_lab.cli.console import out, print_json
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, percentage
 from replication_lab.model.comparing import over_time as model
 from replication_lab.model.comparing.comparison import Comparison, compare
@@ -40,7 +40,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
         click.echo(compared.page_text(found, share), nl=False)
     else:
         out.print(compared.rendered(found, share))
-    leave(found.exit_code)
+    sys.exit(found.exit_code)
 
 
 def _digests(run: str) -> list[Digest]:

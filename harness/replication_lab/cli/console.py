@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import click
 import msgspec
@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.world import clock
 from replication_lab.world.console import Console
 
@@ -121,3 +122,8 @@ def ask(question: str, what: str, again: str) -> None:
         raise LabError(f"{what}; there is no terminal to confirm it", "a terminal, or --yes", f"{again} --yes")
     if not click.confirm(question, err=True):
         raise LabError("not confirmed; nothing was changed", "the answer y", f"{again} --yes")
+
+
+def leave_by(checked: Iterable[Any], failed: ExitCode) -> NoReturn:
+    """End the command with GOOD if each check is good, else with `failed`."""
+    sys.exit(ExitCode.GOOD if all(each.ok for each in checked) else failed)

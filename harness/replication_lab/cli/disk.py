@@ -6,8 +6,7 @@ import click
 
 from replication_lab import replication
 from replication_lab.cli import command, help_of, names, output
-from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.console import leave_by, out, print_json, tell
 from replication_lab.cli.options import all_of, as_json, as_rows, of_disks, of_duration, of_lab, one_node
 from replication_lab.lab import disks
 from replication_lab.lab import migrate as migration

@@ -1,6 +1,7 @@
 """The commands for drills, chosen by name or drawn at random: drill, soak."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,6 @@ from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
 from replication_lab.cli import command, listing, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.files import pairs
 from replication_lab.cli.options import (
     as_json,
@@ -116,7 +116,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
-    leave(worst(summary.exit_code for summary in summaries))
+    sys.exit(worst(summary.exit_code for summary in summaries))
 
 
 def _on_attached(
@@ -207,7 +207,7 @@ def soak(
     if summary.exit_code == ExitCode.FINDING and not summary.interrupted:
         done = {each.name: schedule.rounds[each.name] for each in summary.drills}
         _tell_shortest(msgspec.structs.replace(schedule, rounds=done), server, seconds, folder / SHORTEST)
-    leave(summary.exit_code)
+    sys.exit(summary.exit_code)
 
 
 def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Path) -> None:

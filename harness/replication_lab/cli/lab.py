@@ -9,8 +9,7 @@ from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import cli, command, console, names, output
-from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.console import leave_by, out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
     as_json,
@@ -153,26 +152,15 @@ def env(name: str | None, json_: bool) -> None:
 
 
 @command("toxic")
-@click.argument("link", required=False, shell_complete=names.completed_by(names.links))
-@click.argument("toxic", required=False, metavar="[CONDITION]", shell_complete=names.completed_by(names.toxics))
-@click.argument("more", nargs=-1, metavar="")
 @click.option("--check", metavar="CONDITION")
-@of_lab
 @as_json
-def toxic(
-    *, link: str | None, toxic: str | None, more: tuple[str, ...], check: str | None, name: str | None, json_: bool
-) -> None:
+def toxic(check: str | None, json_: bool) -> None:
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
-    elif link:
-        from replication_lab.cli import link as of_links  # only here: it imports faults
+        return
+    from replication_lab.cli import listing  # only here: it imports experiments and drills
 
-        tell(f"`lab toxic LINK CONDITION` is `lab link set {link} …` now")
-        of_links.put(link, toxic, more, name, json_)
-    else:
-        from replication_lab.cli import listing  # only here: it imports experiments and drills
-
-        listing.show(listing.TOXICS, json_)
+    listing.show(listing.TOXICS, json_)
 
 
 @command("doctor")

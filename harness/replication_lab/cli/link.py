@@ -6,8 +6,7 @@ from contextlib import closing
 import click
 
 from replication_lab.cli import command, help_of, names
-from replication_lab.cli.console import out, print_json
-from replication_lab.cli.exit_codes import leave_by
+from replication_lab.cli.console import leave_by, out, print_json
 from replication_lab.cli.options import all_of, as_json, of_lab
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.fault import proofs_of
@@ -33,11 +32,6 @@ of_links = all_of(
 @of_lab
 @as_json
 def link_set(link: str, toxic: str | None, more: tuple[str, ...], name: str | None, json_: bool) -> None:
-    put(link, toxic, more, name, json_)
-
-
-def put(link: str, toxic: str | None, more: Sequence[str], lab: str | None, json_: bool) -> None:
-    """Put conditions on links, typed as LINK CONDITION or LINK=CONDITION…, and end the command by the proofs."""
     if "=" in link:
         asked = parse_links([link, *filter(None, [toxic]), *more])
     elif more or not toxic:
@@ -50,8 +44,8 @@ def put(link: str, toxic: str | None, more: Sequence[str], lab: str | None, json
         asked = {link: toxic}
     for each in asked.values():
         labs.known_toxic(each)
-    with labs.changing(lab, "lab link set") as found:
-        proofs = labs.set_toxics(found, asked)
+    with labs.changing(name, "lab link set") as lab:
+        proofs = labs.set_toxics(lab, asked)
     _end(proofs, json_)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,7 @@ import click
 
 from replication_lab import replication
 from replication_lab.cli import command, names, output
-from replication_lab.cli.console import complain, out, print_json, tell
-from replication_lab.cli.exit_codes import leave, leave_by
+from replication_lab.cli.console import complain, leave_by, out, print_json, tell
 from replication_lab.cli.options import Written, all_of, as_json, as_rows, of_lab, one_node
 from replication_lab.lab import managers, sql_files
 from replication_lab.lab import nodes as acting
@@ -31,6 +30,7 @@ from replication_lab.world.docker.attached import AttachedLab, refuse_attached
 from replication_lab.world.docker.engine import command_for
 from replication_lab.world.docker.lab import Lab
 
+of_one_node = all_of(one_node, of_lab, as_json)
 of_some_nodes = all_of(
     click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)),
     of_lab,
@@ -93,7 +93,7 @@ def _unknown_is_no_error() -> Iterator[None]:
         yield
     except OutcomeUnknown as error:
         complain(error)
-        leave(ExitCode.UNKNOWN, old=1)
+        sys.exit(ExitCode.UNKNOWN)
 
 
 def _plain(value: Any) -> Any:
@@ -182,11 +182,6 @@ def kill(nodes: tuple[str, ...], signal: str, name: str | None, json_: bool) -> 
     _act("kill", signal, nodes, name, json_)
 
 
-def _of_node(command: Callable[..., Any]) -> Callable[..., Any]:
-    one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
-    return one_node(of_lab(as_json(command)))
-
-
 @contextmanager
 def _changing(name: str | None, command: str) -> Iterator[Nodes]:
     """Give the nodes of the lab of that name, which no other command uses, changes or removes within the block."""
@@ -199,7 +194,7 @@ def _changing(name: str | None, command: str) -> Iterator[Nodes]:
 
 
 @command("failover")
-@_of_node
+@of_one_node
 @click.option("--allow-data-loss", is_flag=True)
 def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "failover") as nodes:
@@ -208,7 +203,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 
 
 @command("switchover")
-@_of_node
+@of_one_node
 def switchover(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
@@ -216,7 +211,7 @@ def switchover(node: str, name: str | None, json_: bool) -> None:
 
 
 @command("rejoin")
-@_of_node
+@of_one_node
 @click.option("--discard-errant", is_flag=True)
 def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> None:
     with _changing(name, "rejoin") as nodes:
@@ -225,7 +220,7 @@ def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> No
 
 
 @command("standby")
-@_of_node
+@of_one_node
 def standby(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, "standby") as nodes:
         done = nodes.standby(node)
@@ -234,7 +229,7 @@ def standby(node: str, name: str | None, json_: bool) -> None:
 
 
 @command("online")
-@_of_node
+@of_one_node
 def online(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, "online") as nodes:
         done = nodes.online(node, tell)

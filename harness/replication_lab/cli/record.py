@@ -1,5 +1,6 @@
 """The command for what was recorded, of an experiment or of drills: report."""
 
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -8,7 +9,6 @@ import click
 from replication_lab import runs
 from replication_lab.cli import command
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.cli.exit_codes import leave
 from replication_lab.cli.options import as_json, one_run
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
@@ -54,14 +54,14 @@ def _judge(run: str, json_: bool, *, write: bool) -> None:
         print_summary(summary, json_)
     if written:
         tell("\n".join(f"written: {path}" for path in written))
-    leave(summary.exit_code if summary else ExitCode.GOOD)
+    sys.exit(summary.exit_code if summary else ExitCode.GOOD)
 
 
 def finish(folder: Path, summary: Summary, json_: bool) -> NoReturn:
     """Print the summary of an experiment's run and where its files are; exit with its status."""
     print_summary(summary, json_)
     tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
-    leave(summary.exit_code)
+    sys.exit(summary.exit_code)
 
 
 def print_summary(summary: Summary, json_: bool) -> None:

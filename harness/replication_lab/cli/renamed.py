@@ -1,12 +1,12 @@
 """Commands that other tools have by another name (renamed.toml): each says what to type instead."""
 
+import sys
 import tomllib
 from pathlib import Path
 
 import click
 
 from replication_lab.cli.console import complain
-from replication_lab.cli.exit_codes import leave
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
 
@@ -26,4 +26,4 @@ def _tell(name: str) -> None:
     """Print what does the same, and exit with a status that is no success."""
     now = RENAMED[name]
     complain(LabError(f"there is no `lab {name}`", f"`lab {now}` in place of `lab {name}`", f"./lab {now}"))
-    leave(ExitCode.USAGE, old=2)
+    sys.exit(ExitCode.USAGE)

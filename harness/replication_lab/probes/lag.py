@@ -83,7 +83,7 @@ class Lag(LagReadings):
 
     def __post_init__(self) -> None:
         # Import it before the first reading: the first import takes a second, in which nothing would be read.
-        import scipy.special  # noqa: F401 - imported for its effect only
+        import scipy.stats  # noqa: F401 - imported for its effect only
 
     def read(self) -> dict[str, int]:
         """Return the rows behind now, by replica.
