@@ -76,7 +76,7 @@ class QueueLoad(msgspec.Struct, frozen=True):
     """What a member of a cluster has received and not applied, and how much of it sets flow control: transactions.
 
     `stops` counts the messages by which it paused the others, and `paused_s` the seconds for which it was paused, since
-    its start or over a sample. A group counts neither.
+    its start or over a sample. A group counts neither without a component.
     """
 
     length: int
