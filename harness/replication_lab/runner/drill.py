@@ -36,12 +36,12 @@ from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succ
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import clock, host, places, signals
+from replication_lab.world import clock, folders, host, signals
+from replication_lab.world.client_place import HERE
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.place import HERE
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
@@ -370,7 +370,7 @@ class DrillRun:
             with suppress(LabError):
                 path = folder / f"{self.what.name}-{name}.log"
                 write_whole(path, self.lab.node(name).logs("all").encode())
-                kept.append(places.from_here(path))
+                kept.append(folders.from_here(path))
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
