@@ -12,7 +12,7 @@ from replication_lab.model.core.verdict import worst
 from replication_lab.model.drill.drill import Drill
 from replication_lab.report import DrillsSummary, wording
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 
 SEED = 7
 
@@ -31,7 +31,7 @@ def _do(topology: str, drills: list[Drill]) -> DrillsSummary:
     folder, summary = runs.drill(topology, catalogue.default_engine(topology), drills, SEED, tell)
     # The run is recorded. The drills of other topologies must not follow.
     runs.raise_interruption(summary)
-    tell(f"{topology}: {wording.overall(summary)}; record: {places.from_here(folder)}")
+    tell(f"{topology}: {wording.overall(summary)}; record: {folders.from_here(folder)}")
     return summary
 
 

@@ -5,9 +5,9 @@ import sys
 
 import environment
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import lock, places
+from replication_lab.world import folders, lock
 
-LIST, INSTALLED = places.CHECKOUT / "tests" / "requirements.txt", places.CHECKOUT / ".venv" / "developing.txt"
+LIST, INSTALLED = folders.CHECKOUT / "tests" / "requirements.txt", folders.CHECKOUT / ".venv" / "developing.txt"
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from replication_lab.runner import soak as soaks
 from replication_lab.runner.application import Probe
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.world import World
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
 from replication_lab.world.files import read_own, write_whole
@@ -337,7 +337,7 @@ def write_index() -> Path:
         for name, file in summaries.items()
     ]
     path = catalogue.RUNS / "index.html"
-    write_whole(path, places.as_typed(index.render(found)).encode())
+    write_whole(path, folders.as_typed(index.render(found)).encode())
     return path
 
 

@@ -11,11 +11,11 @@ import pymysql
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
+from replication_lab.world.client_place import HERE
 from replication_lab.world.disks.overlay import volume_name
 from replication_lab.world.docker.sql_client import Failure
 from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.semisync import SemiSyncStatus
-from replication_lab.world.place import HERE
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from replication_lab.world import catalogue
+from replication_lab.world.client_place import HERE
 from replication_lab.world.mysql.dialects import Dialect, dialects
-from replication_lab.world.place import HERE
 
 from tests.fakes.link import FakeProxies, OneToxiproxy
 

@@ -19,6 +19,7 @@ from replication_lab.probes.cpu_speed import Speed
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner.world import World
 from replication_lab.witnesses.witness import Witnesses
+from replication_lab.world.client_place import ClientPlace
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.docker.sql_client import Failure
@@ -26,7 +27,6 @@ from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink
 from replication_lab.world.packets.pinger import Pinger
-from replication_lab.world.place import ClientPlace
 
 from tests.fakes.lab import FakeLab, FakeNode
 from tests.fakes.link import FakeLink, FakeRoundTrip

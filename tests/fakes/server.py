@@ -293,6 +293,7 @@ class FakeServer:
             "flow_control_paused_ns": round(group.paused_ms * 1e6),
             "flow_control_sent": 0,
             "local_recv_queue": 0,
+            "local_send_queue": 0,
             "evs_repl_latency": "0/0/0/0/0",
             "incoming_addresses": "",
         }

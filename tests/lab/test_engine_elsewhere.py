@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.probes.used import Reader
+from replication_lab.probes.used import Reader, UsedSince
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, machine, reach
 
@@ -196,6 +196,20 @@ def test_a_machine_that_is_read_there_is_what_it_is_here(elsewhere_is):
     assert all(first.disks[name].moved <= disk.moved <= last.disks[name].moved for name, disk in there.disks.items())
     (own,) = [each for each in there.processes if each.pid == os.getpid()]
     assert own in there.lab and first.processes[own].disk_bytes <= there.processes[own].disk_bytes
+
+
+def test_the_container_that_reads_a_machine_there_is_not_noise(elsewhere_is):
+    """It is read without a pause, so it uses CPU time all the while: the lab's own, and of nobody who is named."""
+    reader = Reader([])
+    before = reader.read()
+    for _ in range(100):
+        now = reader.read()
+    used = UsedSince(before, now)
+
+    ((key, seconds),) = now.containers.items()
+    assert seconds - before.containers[key] > 0.1
+    assert used.own >= (seconds - before.containers[key]) / (now.machine.total - before.machine.total)
+    assert "reach" not in dict(used.foreign_cpu_seconds())
 
 
 def test_a_program_of_others_there_is_noise_with_its_name(elsewhere_is):

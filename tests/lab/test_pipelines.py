@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from replication_lab.world import places
+from replication_lab.world import folders
 
 from tests.records import golden
 from tests.workflow import Action
@@ -28,7 +28,7 @@ exec {clone}/lab "$@"
 def clone(tmp_path_factory):
     """Return a clone of the project as it is committed; its environment is the one of these tests."""
     folder = tmp_path_factory.mktemp("clone") / "lab"
-    subprocess.run(["git", "clone", "-q", places.CHECKOUT, folder], check=True)
+    subprocess.run(["git", "clone", "-q", folders.CHECKOUT, folder], check=True)
     (folder / "runs").mkdir()
     (folder / ".venv").mkdir()
     for path in Path(sys.prefix).iterdir():

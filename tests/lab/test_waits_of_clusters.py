@@ -9,9 +9,11 @@ from replication_lab import replication
 from replication_lab.faults.cut import Cut
 from replication_lab.lab import up
 from replication_lab.lab.diagnosis import diagnosed
+from replication_lab.model.drill.evidence import longest_queues
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.probes.bottleneck import Bottleneck
+from replication_lab.runner.watched import watching
 from replication_lab.witnesses import sampled, servers
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.clock import wait_until
@@ -32,6 +34,7 @@ LIMITS = {
     "galera": {"wsrep_provider_gcs_fc_limit": 16},
     "group": {"group_replication_flow_control_applier_threshold": 100},
 }
+QUEUE, OTHER = {"galera": "receive_queue", "group": "apply_queue"}, {"galera": "send", "group": "certify"}
 
 
 @contextmanager
@@ -102,6 +105,22 @@ def test_the_node_that_sets_flow_control_is_named_on_the_others(cluster):
     assert found.bottleneck is Bottleneck.FLOW_CONTROL, (found, seen)
     assert "set by node3; next: ./lab diagnose node3" in found.because
     assert own.bottleneck in (Bottleneck.FSYNC, Bottleneck.DISK), own
+
+
+def test_the_longest_queue_is_that_of_the_slow_node(cluster):
+    """As drills and questions have it as a figure: by their readings, once a second."""
+    kind, disk = replication.of(cluster), array.array(cluster, "node3")
+    (limit,), queue = LIMITS[cluster.topology.name].values(), QUEUE[cluster.topology.name]
+    cluster.node("node3").server().set_global(innodb_flush_log_at_trx_commit=1)
+    disk.limit(SLOW)
+    with written(cluster, "node1"), watching(kind, clock.timer()) as looked:
+        wait_until(lambda: longest_queues(looked).get(f"{queue}.node3", 0) >= limit, "a full queue", 60)
+    disk.limit(Limits())
+    cluster.node("node3").server().set_global(**RELAXED)
+    found = longest_queues(looked)
+
+    assert found[f"{queue}.node1"] < limit, found
+    assert {name.partition("_")[0] for name in found} == {queue.partition("_")[0], OTHER[cluster.topology.name]}
 
 
 def test_of_equal_nodes_none_is_named(cluster):

@@ -4,7 +4,7 @@ import re
 import tomllib
 
 import pytest
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 
 NOTICE = (catalogue.ROOT / "NOTICE").read_text()
 # NAME: LICENCE; in IMAGE, IMAGE
@@ -84,7 +84,7 @@ def test_a_package_that_is_added_would_be_missed():
 
 def test_what_is_copied_into_the_package_is_named():
     """Files of others under assets/ come with their licence, which the wheel contains."""
-    copied = sorted(path.parent.name for path in places.PACKAGE.glob("assets/*/LICENSE"))
+    copied = sorted(path.parent.name for path in folders.PACKAGE.glob("assets/*/LICENSE"))
     project = tomllib.loads((catalogue.ROOT / "pyproject.toml").read_text())["project"]
 
     assert all(f"assets/{name}" in NOTICE for name in copied)

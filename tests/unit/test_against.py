@@ -260,7 +260,7 @@ def own_project(tmp_path, monkeypatch):
     for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
         subprocess.run([*git, *arguments], check=True)
     (folder / "async.yaml").write_text(text)
-    monkeypatch.setattr(revisions.places, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(revisions.folders, "KEPT", tmp_path / "kept")
     with own.of_project(tmp_path):
         yield folder
 
@@ -282,7 +282,7 @@ def test_a_copy_of_a_revision_that_was_interrupted_is_no_copy(own_project, monke
         catalogue.commit("HEAD", "async")
     monkeypatch.setattr(revisions.ZipFile, "extractall", whole)
 
-    assert not list(revisions.places.KEPT.rglob("async.yaml"))
+    assert not list(revisions.folders.KEPT.rglob("async.yaml"))
     assert catalogue.topology(f"async@{catalogue.commit('HEAD', 'async')}").toxics
 
 
@@ -294,7 +294,7 @@ def command_ends():
 def test_a_copy_that_neither_a_lab_nor_a_command_uses_is_removed(own_project):
     """A command that is about to start a lab holds its lock; a lab that is up reads its Compose file again."""
     file = catalogue.compose_file(f"async@{catalogue.commit('HEAD', 'async')}")
-    [copy] = revisions.places.KEPT.joinpath("revisions").iterdir()
+    [copy] = revisions.folders.KEPT.joinpath("revisions").iterdir()
 
     assert revisions.unused([]) == []
     command_ends()
@@ -307,7 +307,7 @@ def test_a_copy_that_neither_a_lab_nor_a_command_uses_is_removed(own_project):
 
 def test_a_copy_in_a_path_with_a_comma_is_seen_in_use(own_project, tmp_path, monkeypatch):
     """Compose puts commas between the files of its label."""
-    monkeypatch.setattr(revisions.places, "KEPT", tmp_path / "kept, and more")
+    monkeypatch.setattr(revisions.folders, "KEPT", tmp_path / "kept, and more")
     file = catalogue.compose_file(f"async@{catalogue.commit('HEAD', 'async')}")
     command_ends()
 

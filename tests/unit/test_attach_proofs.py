@@ -93,7 +93,7 @@ def test_a_project_whose_proof_fails_is_restored(monkeypatch):
     restored = []
     shop = SimpleNamespace(compose=SimpleNamespace(project="shop"), links=[])
     monkeypatch.setattr(attach.images, "ensure", lambda _: None)
-    monkeypatch.setattr(attach.override, "write", lambda *_: attach.places.RUNS)
+    monkeypatch.setattr(attach.override, "write", lambda *_: attach.folders.RUNS)
     monkeypatch.setattr(attach.owners, "owner", lambda: "me")
     monkeypatch.setattr(attach.attachments, "restore", restored.append)
 

@@ -12,6 +12,7 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.lab.succession import TakenOver
+from replication_lab.replication.galera import GaleraCluster
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 from replication_lab.witnesses.witness import Witnesses
@@ -19,7 +20,7 @@ from replication_lab.witnesses.witness import Witnesses
 from tests.fakes.lab import FakeLab
 from tests.fakes.parts import LabOfNames
 from tests.fakes.server import FakeServer
-from tests.unit.synthetic_drill import CUT, GALERA, Upped, evidence, parsed
+from tests.unit.synthetic_drill import CUT, FILE, GALERA, Upped, evidence, parsed
 
 ASYNC = drill_set.lab_request("async", "mariadb", [])
 
@@ -61,6 +62,24 @@ def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(cluster, dril
 
     assert found.unrecovered == "node3 exited with status 1 instead of restarting"
     assert found.doubts == found.copies == [] and [each.step.fault for each in found.acted] == ["cut"]
+
+
+def test_a_fault_that_stays_is_undone_after_the_rows_were_read(cluster, drilled, monkeypatch):
+    """Only the nodes that take writes are read: here one says that it is in no Primary component."""
+    seen = []
+    monkeypatch.setattr(GaleraCluster, "accepts_writes", bool)
+    monkeypatch.setattr(GaleraCluster, "hindrance", lambda _self, name: "non-Primary" if name == "node3" else "")
+    copy = drill_run.DrillRun._copy
+    monkeypatch.setattr(
+        drill_run.DrillRun,
+        "_copy",
+        lambda *asked: [seen.append(cluster.link("node3-node1").enabled()), copy(*asked)][1],
+    )
+    found = drilled(parsed(FILE.replace("seconds: 3", "seconds: 3, recover: none")))
+
+    assert found.doubts == [] and [each.node for each in found.copies] == ["node1", "node2"]
+    assert seen == [False, False] and cluster.link("node3-node1").enabled()
+    assert found.drill.changes_lab and found.returns == {}
 
 
 class DeadLab(LabOfNames):

@@ -16,7 +16,7 @@ from replication_lab.replication.galera import GaleraCluster
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 
-from tests.unit.synthetic_drill import CUT, HISTORY, evidence, opening, parsed, summed_up
+from tests.unit.synthetic_drill import ALONE, CUT, HISTORY, evidence, opening, parsed, summed_up
 
 
 def test_a_drill_that_went_as_it_should_holds():
@@ -38,6 +38,29 @@ def test_the_most_that_a_replica_lagged_is_that_of_the_time_of_the_fault():
 
     assert (figures["behind_s.node3"], figures["most_behind_s.node3"]) == (0, 3600)
     assert "most_behind_s.node1" not in figures
+
+
+@pytest.mark.parametrize(("acted", "most"), [(None, 7), ([], 900)], ids=["a fault", "no fault"])
+def test_the_longest_queue_is_that_of_the_time_of_the_fault(acted, most):
+    """Without a fault it is that of the whole load; a queue that no node reported has no figure."""
+    lengths = [(1.0, 900), (2.6, 7), (4.6, 0), (5.1, 40)]
+    looked = [Looked(at, "node3", View("Primary", queues={"receive": many, "send": 0})) for at, many in lengths]
+    figures = judge(evidence(looked=looked, **({} if acted is None else {"acted": acted})), HISTORY).figures
+
+    assert (figures["receive_queue.node3"], figures["send_queue.node3"]) == (most, 0)
+    assert "receive_queue.node1" not in figures
+
+
+def test_a_fault_that_stays_has_no_recovery():
+    """No redundancy that is back, no phase after it; the report says that it stayed."""
+    step = msgspec.structs.replace(parsed().steps[0], recover="none")
+    what = msgspec.structs.replace(parsed(), steps=[step])
+    acted = FaultEvidence(step, 2, 2.5, 10, 10, 10, [CUT], {"node3": ALONE})
+    result = judge(evidence(drill=what, acted=[acted]), HISTORY)
+
+    assert "redundancy_back_s" not in result.figures and result.exit_code == 0
+    assert [phase.name for phase in result.phases] == ["before", "injection", "fault"]
+    assert "it stayed until the result was read" in text(summed_up(result))
 
 
 def test_a_lost_row_refutes():

@@ -20,6 +20,7 @@ STATUS = {
     "wsrep_flow_control_paused_ns": "2000000",
     "wsrep_local_recv_queue": "5",
     "wsrep_flow_control_sent": "9",
+    "wsrep_local_send_queue": "4",
     "wsrep_evs_repl_latency": "0.001/0.002/0.004/0.001/5",
     "wsrep_incoming_addresses": "node1:3306,node2:3306,node3:3306",
 }
@@ -42,7 +43,7 @@ def test_the_status_of_a_member_is_read():
     status = GaleraNode(Server()).status()
 
     assert status.synced and (1.0, 2.0, 4.0) == status.replication_ms and 2.0 == status.paused_ms
-    assert (5, 9) == (status.queue, status.stops)
+    assert (5, 9, 4) == (status.queue, status.stops, status.unsent)
 
 
 @pytest.mark.parametrize("without", ["wsrep_local_state_comment", "wsrep_evs_repl_latency"])

@@ -31,7 +31,7 @@ class Server:
 
     def rows(self, sql):
         if sql == group.SELF:
-            return [{"me": f"uuid-{self.name}", "name": "a-name", "view_id": self.view}]
+            return [{"me": f"uuid-{self.name}", "name": "a-name", "view_id": self.view, "certify": "2", "apply": None}]
         return [
             {"member_id": f"uuid-{name}", "member_host": name, "member_state": state, "member_role": self._role(name)}
             for name, state in self.states.items()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.probes import noise
+from replication_lab.probes.used import Reader, UsedSince
 from replication_lab.world.docker import machine, reach
 from replication_lab.world.host import BOOT, MachineFiles
 
@@ -49,6 +50,24 @@ def test_the_load_of_an_engine_s_own_machine_is_read_there(at, monkeypatch):
 
     assert (found.foreign_cpu, found.own_cpu, found.load1) == (0.5, 0.0, 0.5)
     assert found.why.startswith("other programs used 50% of the CPUs (limit 25%): backup")
+
+
+def test_the_container_that_reads_the_machine_is_the_lab_s_own(at, monkeypatch):
+    """The only busy program there is the lab's: it counts as used by the lab, and nobody is named."""
+    at(FAR)
+    group, second = f"/sys/fs/cgroup/system.slice/docker-{'a' * 64}.scope", itertools.count()
+
+    def counted(_paths, _site):
+        now = next(second)
+        held = {**files_of_another(now), f"{group}/cpu.stat": f"usage_usec {now * 500_000}\n"}
+        return MachineFiles({**held, f"{group}/cgroup.procs": "7\n"})
+
+    monkeypatch.setattr(reach, "files", counted)
+    monkeypatch.setattr(reach, "_hands", {"": SimpleNamespace(id="a" * 64), "tcp://10.1.0.9": SimpleNamespace(id="b")})
+    reader = Reader([])
+    found = UsedSince(reader.read(), reader.read())
+
+    assert (found.foreign, found.own, list(found.foreign_cpu_seconds())) == (0.0, 0.5, [])
 
 
 def test_a_busy_machine_of_the_harness_is_no_noise_there(at, monkeypatch):

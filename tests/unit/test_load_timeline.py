@@ -89,6 +89,14 @@ def test_a_node_that_was_silent_in_between_has_two_states():
     assert [(stay.begin, stay.end) for stay in found.states] == [(0, 1), (9, 9)]
 
 
+def test_a_queue_of_another_length_is_no_other_state():
+    """It is of another length at nearly each reading; the longest one is a figure."""
+    looked = looks("node1", *((at, View("Primary", 3, queues={"receive": many})) for at, many in [(1, 0), (2, 9)]))
+    found = timeline_of(Moments(0, 3, []), looked, (0, 3), 0.0)
+
+    assert [(stay.begin, stay.end, stay.view.queues) for stay in found.states] == [(1, 2, {})]
+
+
 def test_a_clock_of_another_machine_is_set_by_the_begin_of_the_load():
     """The engine in a virtual machine has its own; looks are of the program's clock."""
     looked = looks("source", (5001.0, ON))

@@ -28,6 +28,7 @@ STATUS = {
     "flow_control_paused_ns": "0",
     "flow_control_sent": "0",
     "local_recv_queue": "0",
+    "local_send_queue": "0",
     "evs_repl_latency": "0/0/0/0/0",
     "incoming_addresses": ",".join(f"{name}:3306" for name in NAMES),
 }

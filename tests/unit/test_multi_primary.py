@@ -32,7 +32,7 @@ class MemberServer:
 
     def rows(self, statement):
         if "AS me" in statement:
-            return [{"me": f"uuid-{self.name}", "name": "group", "view_id": "7"}]
+            return [{"me": f"uuid-{self.name}", "name": "group", "view_id": "7", "certify": "0", "apply": "0"}]
         return [
             {
                 "member_id": f"uuid-{name}",

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from replication_lab.model.experiment.run_request import RunRequest
-from replication_lab.world import catalogue, lock, own, places
+from replication_lab.world import catalogue, folders, lock, own
 
 from tests.unit.synthetic_runs import tiny
 
@@ -40,12 +40,12 @@ def test_a_folder_that_is_deleted_meanwhile_ends_no_run(tmp_path, monkeypatch):
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
-    assert places.here() == gone
+    assert folders.here() == gone
     gone.rmdir()
 
     assert own.folder() is None
     assert own.shown(tmp_path / "a") == str(tmp_path / "a")
-    assert places.from_here(tmp_path / "runs") == "../runs"
+    assert folders.from_here(tmp_path / "runs") == "../runs"
 
 
 @pytest.mark.whole

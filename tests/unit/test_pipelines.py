@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from replication_lab.world import places
+from replication_lab.world import folders
 
 from tests.workflow import Action, Ended, Values, gitlab_job
 
 pytestmark = pytest.mark.whole
-ROOT = places.CHECKOUT
+ROOT = folders.CHECKOUT
 ACTION = Action(ROOT / ".github" / "actions" / "lab" / "action.yml")
 GITLAB, PIPELINE = ROOT / "docs" / "ci" / "gitlab.yml", ROOT / "docs" / "ci" / "pipeline.sh"
 # Writes each call's words, one call a line; measures and compares with the codes that a test sets.

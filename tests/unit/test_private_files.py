@@ -15,7 +15,7 @@ from replication_lab import runs as running
 from replication_lab.lab import migrate
 from replication_lab.model.lab.storage import Storage
 from replication_lab.replication import received
-from replication_lab.world import files, lab_files, lock, places
+from replication_lab.world import files, folders, lab_files, lock
 
 
 @contextmanager
@@ -119,7 +119,7 @@ NAMED_BY_THE_USER = {"world/files.py", "world/docker/archives.py"}
 
 def test_every_file_is_written_by_the_functions_for_private_files():
     """Elsewhere the bits of a new file or folder are the umask's."""
-    package = places.PACKAGE
+    package = folders.PACKAGE
     writes = re.compile(r"\.write_(?:text|bytes)\(|\bopen\((?!fileobj)[^)]*[\"'][wax]b?[\"']|\.mkdir\((?!mode=0o700)")
     found = {
         str(path.relative_to(package))

@@ -20,7 +20,7 @@ from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
 from replication_lab.pytest_plugin.session import LabSession
 from replication_lab.report import wording
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 
 from tests.fakes.fault import FakeFault
 from tests.fakes.link import FakeLink
@@ -252,7 +252,7 @@ def test_a_fault_left_on_a_lab_of_the_test_s_own_is_proved_before_the_lab_is_rem
 @pytest.mark.parametrize(("installed", "said"), [(True, "lab up --help"), (False, "./lab up --help")])
 def test_an_error_in_a_test_names_the_command_as_it_is_typed(pytestconfig, monkeypatch, installed, said):
     """An installed package has no launcher."""
-    monkeypatch.setattr(places, "INSTALLED", installed)
+    monkeypatch.setattr(folders, "INSTALLED", installed)
     error = LabError("what is wrong", "what is right", "./lab up --help")
     stash = {pytest_plugin.SESSION: LabSession(pytestconfig)}
     item = SimpleNamespace(config=SimpleNamespace(stash=stash))

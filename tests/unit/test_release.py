@@ -14,13 +14,13 @@ import sysconfig
 import msgspec
 import pytest
 import replication_lab
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 from replication_lab.world.docker import registry
 
 from tests.workflow import Job
 
 pytestmark = pytest.mark.whole
-ROOT = places.CHECKOUT
+ROOT = folders.CHECKOUT
 FILE = ROOT / ".github" / "workflows" / "release.yml"
 CHECK, IMAGES, PACKAGE, SITE = (Job(FILE, name) for name in ("check", "images", "package", "site"))
 LISTED = ("git", "-C", str(ROOT), "ls-files", "-z")

@@ -45,10 +45,10 @@ def test_as_many_replicas_are_connected_as_the_case_says(arranged, engine, case)
     assert all(lab.node(node.name).server().runs for node in lab.topology.replicas)
 
 
-@pytest.mark.parametrize("wanted", [5, 10, 20])
-def test_as_many_replicas_acknowledge_as_the_case_says(arranged, wanted):
+@pytest.mark.parametrize(("of", "wanted"), [(5, 5), (10, 10), (20, 5), (20, 10), (20, 20)])
+def test_as_many_replicas_acknowledge_as_the_case_says(arranged, of, wanted):
     """The next case waits for one again."""
-    with arranged(f"semisync-20-for-{wanted}") as (lab, watch):
+    with arranged(f"semisync-{of}-for-{wanted}") as (lab, watch):
         assert SemiSync(lab.node("source").server()).status().acknowledgements == wanted
         assert doubts(watch) == []
     with replica_count.arrange(lab, CASES["semisync-20"]):
@@ -96,7 +96,7 @@ def test_the_claims_that_one_machine_cannot_decide_say_why():
     for preset in ("quick", "full"):
         undecidable = KNOWN.preset(preset).undecidable
 
-        assert set(undecidable) == {"waiting-for-half-of-20", "waiting-for-all-20"}
+        assert set(undecidable) == {"waiting-for-half-of-20", *(f"waiting-for-all-{n}" for n in (5, 10, 20))}
         assert all("share the CPUs" in why for why in undecidable.values())
 
 
@@ -104,4 +104,5 @@ def test_only_claims_about_more_acknowledgements_are_none_of_mariadb():
     """It always waits for one."""
     needing = {claim.id for claim in KNOWN.claims if any(CASES[case].needs for case in claim.relation.cases)}
 
-    assert needing == {"waiting-for-half-of-20", "waiting-for-all-20"}
+    waiting = {f"waiting-for-all-{n}" for n in (5, 10, 20)} | {"waiting-for-half-of-20"}
+    assert needing == waiting | {f"acknowledgements-cost-no-cpu-{n}" for n in (5, 10, 20)}

@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.attachment import LABEL, Attachment
-from replication_lab.world import clock, lab_files, lock, owners, places, signals
+from replication_lab.world import clock, folders, lab_files, lock, owners, signals
 from replication_lab.world.docker import attachments, images, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
@@ -35,7 +35,7 @@ def attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, 
 def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     attached = found.attached
     path = override.write(attached, owners.owner(), found.kept, found.linked)
-    tell(f"override file: {places.from_here(path)}")
+    tell(f"override file: {folders.from_here(path)}")
     try:
         override.start(attached)
         lab = project.find(attached.compose.project)

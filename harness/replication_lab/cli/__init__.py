@@ -213,12 +213,12 @@ def _refuse_deleted_folder() -> None:
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
-        from replication_lab.world import places
+        from replication_lab.world import folders
 
         return LabError(
             f"this needs the extra [{extra}], which is not installed",
             "the packages of this extra in the lab's environment",
-            places.installing(extra),
+            folders.installing(extra),
         )
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         from replication_lab.world import files

@@ -41,7 +41,7 @@ from replication_lab.model.lab.manager import MANAGER
 from replication_lab.report import DrillsSummary
 from replication_lab.runner import drill_set
 from replication_lab.runner import soak as soaks
-from replication_lab.world import catalogue, clock, places
+from replication_lab.world import catalogue, clock, folders
 from replication_lab.world.files import write_whole
 
 
@@ -108,7 +108,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)
-        tell(f"record, ledgers and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
+        tell(f"record, ledgers and report: {folders.from_here(folder)} (report.html, summary.json, junit.xml)")
         if summary.interrupted or (keep and summary.exit_code):
             break
     if json_:
@@ -203,7 +203,7 @@ def soak(
     server = server_of(schedule.topology, engine, image)
     folder, summary = runs.soak(schedule, server, math.inf if file else seconds, tell)
     print_summary(summary, json_)
-    tell(f"record, ledgers, schedule and report: {places.from_here(folder)}")
+    tell(f"record, ledgers, schedule and report: {folders.from_here(folder)}")
     if summary.exit_code == ExitCode.FINDING and not summary.interrupted:
         done = {each.name: schedule.rounds[each.name] for each in summary.drills}
         _tell_shortest(msgspec.structs.replace(schedule, rounds=done), server, seconds, folder / SHORTEST)
@@ -225,4 +225,4 @@ def _tell_shortest(failed: soaks.Schedule, server: str, seconds: float, path: Pa
     write_whole(path, kept.text())
     tell(f"seed {kept.seed}; the shortest schedule that was seen to fail, {len(found)} of {len(failed.rounds)} rounds:")
     tell(kept.text().decode())
-    tell(f"repeat it: ./lab soak --schedule {places.from_here(path)}")
+    tell(f"repeat it: ./lab soak --schedule {folders.from_here(path)}")

@@ -24,7 +24,7 @@ from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.live.view import Gone, Hello, Level, ViewedLink, ViewedNode, ViewedState
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 
 CLIENTS, RATE = 4, "400/s"
 # The formats of `lab watch`, and the port of the last.
@@ -148,7 +148,7 @@ def _report(folder: Path) -> None:
     from replication_lab import runs
 
     runs.report(str(folder))
-    tell(f"recorded: {places.from_here(folder)} (report.html)")
+    tell(f"recorded: {folders.from_here(folder)} (report.html)")
 
 
 def _print_address(address: str, json_: bool) -> None:

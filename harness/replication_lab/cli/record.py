@@ -15,7 +15,7 @@ from replication_lab.model.core.exit_code import ExitCode
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS
-from replication_lab.world import places
+from replication_lab.world import folders
 from replication_lab.world.journal import LATEST
 
 TEXT = "text"
@@ -60,7 +60,7 @@ def _judge(run: str, json_: bool, *, write: bool) -> None:
 def finish(folder: Path, summary: Summary, json_: bool) -> NoReturn:
     """Print the summary of an experiment's run and where its files are; exit with its status."""
     print_summary(summary, json_)
-    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
+    tell(f"record and report: {folders.from_here(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
 
 

@@ -19,7 +19,7 @@ from replication_lab.live.access import HEADERS, READS, TOKEN_HEADER, Access, is
 from replication_lab.live.session import Impossible, Shown, Unknown, ViewSession
 from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.live.view import Accepted, ActOnNode, ChangeLink, CommandRefused, Gone, Recording, SaveDrill
-from replication_lab.world import places
+from replication_lab.world import folders
 
 PAGE = "live.html"
 BODY_BYTES = 10_000
@@ -179,7 +179,7 @@ async def _impossible(_request: Request, error: Exception) -> Response:
 def _told(error: BaseException | None, status: int) -> Response:
     if not isinstance(error, LabError):
         return _json(CommandRefused(str(error)), status)
-    return _json(CommandRefused(*map(places.as_typed, (error.found, error.expected, error.next_step))), status)
+    return _json(CommandRefused(*map(folders.as_typed, (error.found, error.expected, error.next_step))), status)
 
 
 async def _http(_request: Request, error: HTTPException) -> Response:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from replication_lab.world import clock, host
-from replication_lab.world.place import HERE, ClientPlace
+from replication_lab.world.client_place import HERE, ClientPlace
 
 # The loop takes about 0.3 ms. At this interval it uses less than a hundredth of one CPU.
 LOOPS, EVERY_SECONDS = 20_000, 0.05

@@ -1,7 +1,7 @@
 """What was used of the machine until a moment: its CPUs, disks and memory, by the lab, the harness, and others.
 
-The processes that publish the lab's ports (`docker-proxy`) count as the lab's own, and commands that others run inside
-its containers do not.
+The processes that publish the lab's ports (`docker-proxy`) count as the lab's own, and so does the container that reads
+another machine (world/docker/reach.py). Commands that others run inside the lab's containers do not.
 """
 
 import os
@@ -18,6 +18,8 @@ from replication_lab.world.processes import Process, Processes, Work
 
 # A container of one of several labs: the number of the lab, and the name of the container.
 Key = tuple[int, str]
+# In place of the number of a lab: the container that reads another machine.
+READS = -1
 # The engine is asked who started a command in a container once it has used so many CPU seconds: a health check uses
 # fewer.
 WORTH_ASKING = 0.1
@@ -190,7 +192,7 @@ class Reader:
     """
 
     def __init__(self, labs: Iterable[Lab], site: str = "", apart: Collection[str] = ()) -> None:
-        self._labs, self._site = tuple(labs), site
+        self._labs, self._site, self._apart = tuple(labs), site, apart
         found = [lab.all_containers for lab in self._labs]
         self._every = [each.every_at(site, apart) if apart else dict(each.every) for each in found]
         self._containers = {(at, name): one for at, every in enumerate(self._every) for name, one in every.items()}
@@ -210,13 +212,15 @@ class Reader:
         ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets], files)
         theirs = self._commands(found, inside)
         of_others = processes.descendants(found, [each.pid for each in theirs]) | theirs.keys()
-        numbers = harness.union(*inside.values())
+        readers = reach.own_containers(self._site, self._apart)
+        numbers = harness.union(*inside.values(), *(control_groups.processes(each, files) for each in readers))
         own = {each for each in found if each.pid in numbers} - of_others
         return Used(
             clock.timer(),
             host.CpuTime.read(files, with_own=bool(harness)),
             host.seconds_by_cpu(files),
-            self._cpu_seconds(files),
+            self._cpu_seconds(files)
+            | {(READS, each): control_groups.cpu_seconds(each, files) or 0.0 for each in readers},
             {(at, name): cpus for at, lab in enumerate(self._labs) for name, cpus in lab.pinned.items()},
             sum(found[each].cpu + found[each].of_children for each in children),
             {each: found[each].cpu for each in ports},

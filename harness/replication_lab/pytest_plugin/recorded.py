@@ -15,7 +15,7 @@ from replication_lab.model.question.question import NAME
 from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, places
+from replication_lab.world import catalogue, folders
 
 # pytest leaves the functions of this module out of what it shows of a failure.
 __tracebackhide__ = True
@@ -35,7 +35,7 @@ class Recorded:
     @property
     def report(self) -> str:
         """The path of the run's report.html."""
-        return places.from_here(self.folder / "report.html")
+        return folders.from_here(self.folder / "report.html")
 
     def _answer(self, is_so: bool | None, line: str, lines: list[str]) -> Answer:
         whole = "\n".join([line, *(f"  {each}" for each in lines if each), f"  report: {self.report}"])
@@ -146,7 +146,7 @@ class Experiments:
         extent = NAME if asked.asked else preset
         request = RunRequest(asked, servers, extent, seed, noise or self._noise, self._keeps)
         folder, summary = runs.run(request, self._tell)
-        self._tell(f"record and report: {places.from_here(folder)}")
+        self._tell(f"record and report: {folders.from_here(folder)}")
         runs.raise_interruption(summary)
         return Judged(folder, summary, self._policy)
 
@@ -237,7 +237,7 @@ class Drills:
         topology = found.topology
         server = engine or catalogue.default_engine(topology)
         folder, summary = runs.drill(topology, server, [found], seed, self._tell, keep=self._keeps)
-        self._tell(f"record, ledger and report: {places.from_here(folder)}")
+        self._tell(f"record, ledger and report: {folders.from_here(folder)}")
         runs.raise_interruption(summary)
         return Drilled(folder, summary, self._policy)
 

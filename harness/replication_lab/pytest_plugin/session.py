@@ -18,7 +18,7 @@ from replication_lab.model.question.server_options import options_by_node
 from replication_lab.pytest_plugin import FAILED, KEPT, STARTED, given, said_by
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drills, Experiments
-from replication_lab.world import catalogue, own, places, signals
+from replication_lab.world import catalogue, folders, own, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.given_texts import read
@@ -118,14 +118,14 @@ class LabSession:
 
     def keep(self, lab: Lab) -> None:
         """Leave a lab up after the session, and note how to reach and remove it."""
-        up.leave_up(lab, lambda line: self._kept.append(places.as_typed(line)))
+        up.leave_up(lab, lambda line: self._kept.append(folders.as_typed(line)))
         self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
         quietly(line)
         if self.keeps and " stays up: " in line:
-            self._kept.append(places.as_typed(line))
+            self._kept.append(folders.as_typed(line))
 
     def recover_forgotten(self) -> None:
         """Recover the faults that a test left, the last one first, also if one of them is not proved to the end."""
@@ -138,7 +138,7 @@ class LabSession:
         """Let an error of the lab name the command as it is typed here."""
         if isinstance(error, LabError):
             error.found, error.expected, error.next_step = map(
-                places.as_typed, (error.found, error.expected, error.next_step)
+                folders.as_typed, (error.found, error.expected, error.next_step)
             )
 
     def drills(self, engine: str) -> Drills:

@@ -50,7 +50,8 @@ class GaleraCluster(Nodes):
 
     def view(self, name: str) -> View:
         found = GaleraNode(self.server(name)).status()
-        return View(PRIMARY if found.primary else "non-Primary", found.size, found.history)
+        queues = {"receive": found.queue, "send": found.unsent}
+        return View(PRIMARY if found.primary else "non-Primary", found.size, found.history, queues=queues)
 
     def state(self, name: str, _role: str) -> NodeState:
         found = GaleraNode(self.server(name)).status()

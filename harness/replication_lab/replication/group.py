@@ -31,8 +31,9 @@ FORCED_SECONDS = 180
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
 # The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
-    "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, (SELECT MAX(view_id) FROM "
-    "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
+    "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, MAX(view_id) AS view_id, "
+    "MAX(COUNT_TRANSACTIONS_IN_QUEUE) AS certify, MAX(COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE) AS apply "
+    "FROM performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
 )
 
 
@@ -47,7 +48,10 @@ QUEUES = (
 
 @dataclass(frozen=True)
 class GroupMember:
-    """A node's view of its group: its own state and role, and those of every node that it lists."""
+    """A node's view of its group: its own state and role, and those of every node that it lists.
+
+    `queues` are the transactions that wait here to be certified, and those of others that wait to be applied.
+    """
 
     state: str
     role: str
@@ -55,6 +59,7 @@ class GroupMember:
     view_id: str
     states: Mapping[str, str]
     primaries: tuple[str, ...]
+    queues: Mapping[str, int]
 
     @property
     def reached(self) -> list[str]:
@@ -86,6 +91,7 @@ def member(server: Server, node_at: Callable[[str], str] = str) -> GroupMember:
         view_id=own["view_id"] or "",
         states={node_at(row["member_host"]): row["member_state"] for row in rows if row["member_host"]},
         primaries=tuple(node_at(row["member_host"]) for row in rows if row["member_role"] == PRIMARY),
+        queues={name: int(own[name]) for name in ("certify", "apply") if own[name] is not None},
     )
 
 
@@ -171,7 +177,7 @@ class Group(Nodes):
 
     def view(self, name: str) -> View:
         found = self.member(name)
-        return View(str(found), len(found.reached), found.history)
+        return View(str(found), len(found.reached), found.history, queues=dict(found.queues))
 
     def is_whole(self, name: str) -> bool:
         """Return whether all nodes are ONLINE in one view with one primary, and this one acts as its role says.

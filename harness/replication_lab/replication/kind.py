@@ -102,12 +102,7 @@ class Nodes(ChangesRoles):
         found = self.lab.node(name).run("sh", "-c", "command -v mariadb || true").strip()
         return ["mariadb" if found else "mysql"]
 
-    def inside(
-        self,
-        _service: str,
-        command: Sequence[str],
-        terminal: bool = False,  # noqa: ARG002 - only the guest of a machine has to be told
-    ) -> list[str]:
+    def inside(self, _service: str, command: Sequence[str], terminal: bool = False) -> list[str]:  # noqa: ARG002
         """Return a command of a service's container as it has to be run there; `terminal`: with the caller's own."""
         return [*command]
 
@@ -370,6 +365,10 @@ class Nodes(ChangesRoles):
         names = dict.fromkeys([*self.tables_of(source), *self.tables_of(copy)])
         tables = [table for table in names if source.checksum(table) != copy.checksum(table)]
         return f"{copy.name} differs from {source.name} in {', '.join(map(plain, tables))}" if tables else ""
+
+    def takers(self, views: Mapping[str, View]) -> list[str]:
+        """Return the nodes that take writes by these views, and have applied what was committed before this call."""
+        return [name for name, view in views.items() if self.accepts_writes(view.says) and not self.hindrance(name)]
 
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""

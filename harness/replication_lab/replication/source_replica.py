@@ -129,6 +129,10 @@ class Followers(Nodes):
     def holders(self) -> dict[str, str]:
         return {name: self.sources.get(name, "") for name in self.names}
 
+    def takers(self, views: Mapping[str, View]) -> list[str]:
+        # One that follows nobody, or has been promoted.
+        return [name for name, view in views.items() if name not in self.sources and not view.error]
+
     def arranged(self, case: Case) -> AbstractContextManager[Watch]:
         return arranged(self.lab, case)
 
@@ -241,6 +245,10 @@ class Alone(Nodes):
         STANDBY: (why_fixed, "./lab stop {node}"),
         ONLINE: (why_fixed, "./lab start {node}"),
     }
+
+    @classmethod
+    def accepts_writes(cls, state: str) -> bool:
+        return state == cls.good
 
     def view(self, name: str) -> View:
         self.server(name).version()

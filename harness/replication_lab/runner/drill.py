@@ -23,7 +23,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.drill import Drill, Step
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, NoiseWhile, Return
-from replication_lab.model.drill.history import Copy, ranges
+from replication_lab.model.drill.history import Copy
 from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
@@ -32,16 +32,16 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
-from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession, TakesWrites
+from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession, TakesWrites, errant_rows
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import clock, host, places, signals
+from replication_lab.world import clock, folders, host, signals
+from replication_lab.world.client_place import HERE
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.place import HERE
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
@@ -134,8 +134,13 @@ class DrillRun:
         with ExitStack() as stack:
             stack.enter_context(drill_settings.applied(self.nodes, self.what))
             schedules = [stack.enter_context(closing(self._schedule(step))) for step in self.what.steps]
+            stays = bool(schedules) and self.what.steps[-1].stays
+            if stays:
+                stack.callback(schedules[-1].recover)
             self.under_load(schedules, ledger_file)
-        if "unrecovered" not in self.seen:
+            if stays and "unrecovered" not in self.seen:
+                self.collect_as_it_is(baseline)
+        if not stays and "unrecovered" not in self.seen:
             self.collect(baseline)
 
     def prepare(self) -> Baseline:
@@ -178,7 +183,7 @@ class DrillRun:
             self._act(step, each)
             if "unrecovered" in self.seen:
                 return
-            clock.pause(self.what.after)
+            clock.pause(0 if step.stays else self.what.after)
         self.seen["conditions"] += self.asked.conditions(self._untouched())
 
     @contextmanager
@@ -231,6 +236,12 @@ class DrillRun:
         self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
 
+    def collect_as_it_is(self, baseline: Baseline) -> None:
+        """Collect what is there while a fault stays: the nodes' views, the rows where clients can write, and logs."""
+        views = self.seen["after"] = self.nodes.looks()
+        self.seen["copies"] = [self._copy(name, "") for name in self.nodes.takers(views)]
+        self.seen["forbidden"] = baseline.forbidden.found()
+
     def _copy(self, name: str, source: str) -> Copy:
         server = self.lab.node(name).server()
         return self.ledger.copy(server, source, self.nodes.tables_of(server))
@@ -280,39 +291,32 @@ class DrillRun:
             self._note_noise()
         finally:
             healed = self._time()
-            each.recover()
-        self.tell(f"  {healed:5.1f} s: undone")
-        errant = {}
+            if not step.stays:
+                each.recover()
+        self.tell(f"  {healed:5.1f} s: {'it stays' if step.stays else 'undone'}")
+        errant = dict[str, list[tuple[int, int]]]()
         try:
-            change = self._succession.settle(step, change)
-            errant = {name: self._errant_rows(name, change.to) for name in change.replaced}
-            for name in change.replaced:
-                self.nodes.take_back(name, discard_errant=True)
-            self._until_back(healed)
-            drill_settings.renew(self.nodes, self.what)
-            self._succession.resume()
+            if not step.stays:
+                change = self._succession.settle(step, change)
+                errant = errant_rows(self.nodes, self.ledger, change, WHOLE_SECONDS)
+                for name in change.replaced:
+                    self.nodes.take_back(name, discard_errant=True)
+                self._until_back(healed)
+                drill_settings.renew(self.nodes, self.what)
+                self._succession.resume()
         except LabError as error:
             # What was seen until now stays true. What the copies hold cannot be compared any more.
             signals.raise_interruption(error)
             self.seen["unrecovered"] = error.found
         self._note_change(change)
         whole = self._time()
-        if "unrecovered" not in self.seen:
+        if "unrecovered" not in self.seen and not step.stays:
             proofs += each.verify_recovered()
         times = (broke, held, healed, whole, self._time())
         told = (change.refused, each.refusals, change.promoted, change.left)
         self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, *told))
-        unrecovered = self.seen.get("unrecovered", f"every node {self.nodes.whole}")
-        self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {unrecovered}")
-
-    def _errant_rows(self, name: str, promoted: str) -> list[tuple[int, int]]:
-        """Return the rows that a replaced node has and the promoted one lacks, as ranges of ids."""
-        if not self.nodes.follows_a_source:
-            return []
-        wait = f"the server of {name} to answer"
-        clock.wait_until(lambda: self.nodes.soon(self.nodes.answers, name), wait, WHOLE_SECONDS, every=0.1)
-        own, kept = (self.ledger.copy(self.lab.node(each).server()) for each in (name, promoted))
-        return ranges(set(own.ids) - set(kept.ids))
+        now = "the fault is there" if step.stays else self.seen.get("unrecovered", f"every node {self.nodes.whole}")
+        self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {now}")
 
     def _note_change(self, change: StepChange) -> None:
         if change.promoted_s is not None:
@@ -370,7 +374,7 @@ class DrillRun:
             with suppress(LabError):
                 path = folder / f"{self.what.name}-{name}.log"
                 write_whole(path, self.lab.node(name).logs("all").encode())
-                kept.append(places.from_here(path))
+                kept.append(folders.from_here(path))
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:

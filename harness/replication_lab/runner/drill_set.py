@@ -169,6 +169,9 @@ def _under_manager(what: Drill, name: str, settings: Mapping[str, str | int]) ->
     asked = manager_of(topology, "", name or what.manager, {**own, **settings})
     if asked is None:
         return what
+    if any(step.stays for step in what.steps):
+        said = f"drill {what.name} leaves its fault in place, which the manager {asked.name} may undo later"
+        raise LabError(said, "a drill without recover: none", "./lab drill")
     if any(spec.fault == SWITCHOVER for spec in what.fault_specs):
         refuse_unable_manager(asked.name, catalogue.manager(asked.name))
     if planned := [spec for spec in what.fault_specs if spec.fault == UPGRADE]:

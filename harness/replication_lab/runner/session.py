@@ -17,7 +17,7 @@ from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.event import Doubt
 from replication_lab.model.core.noise import ACCEPT, STOP, Noise
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.evidence import Looked
+from replication_lab.model.drill.evidence import Looked, longest_queues
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.measuring import LoadOutcome
@@ -211,7 +211,8 @@ class EngineSession:
         faults = [fault for toxic in toxics for fault in toxic.faults()]
         if noise.quiet:
             self.calibration.follow(lab, case.toxics, faults)
-        figures = {**outcome.figures, **counted, **trips(faults)}
+        queues = longest_queues(one for one in looked if ran[0] <= one.at <= ran[1])
+        figures = {**outcome.figures, **counted, **queues, **trips(faults)}
         return replace(
             blank,
             figures=figures,

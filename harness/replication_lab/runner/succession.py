@@ -13,12 +13,14 @@ from replication_lab.model.core.errors import LabError, WouldLose
 from replication_lab.model.core.progress import Tell
 from replication_lab.model.drill.checkers import Window
 from replication_lab.model.drill.drill import Drill, Step
+from replication_lab.model.drill.history import ranges
 from replication_lab.model.drill.writable import LONGEST_GAP_SECONDS
 from replication_lab.model.lab import companion, mysql_errors
 from replication_lab.model.lab.manager import AFTER, MANAGER
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication.kind import Nodes
 from replication_lab.witnesses.sampled import Sampled
+from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -165,6 +167,20 @@ class StepChange:
     promoted_s: float | None = None
     promoted: list[tuple[float, str]] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+
+
+def errant_rows(nodes: Nodes, ledger: Ledger, change: StepChange, seconds: float) -> dict[str, list[tuple[int, int]]]:
+    """Return, by replaced node, the rows that it has and the promoted one lacks, as ranges of ids.
+
+    Each server has `seconds` to answer. Nodes that do not follow a source have none.
+    """
+    found = {}
+    for name in change.replaced if nodes.follows_a_source else ():
+        wait = f"the server of {name} to answer"
+        clock.wait_until(lambda name=name: nodes.soon(nodes.answers, name), wait, seconds, every=0.1)  # type: ignore[misc]
+        own, kept = (ledger.copy(nodes.server(each)) for each in (name, change.to))
+        found[name] = ranges(set(own.ids) - set(kept.ids))
+    return found
 
 
 class Succession(Protocol):

@@ -8,12 +8,12 @@
 They need the extra [testcontainers] of the package; nothing else of the lab imports it.
 """
 
-from replication_lab.world import places
+from replication_lab.world import folders
 
 try:
     import testcontainers.core.container  # noqa: F401 - whether it is there
 except ModuleNotFoundError as error:
-    raise ImportError(f"Testcontainers is not installed; next: {places.installing('testcontainers')}") from error
+    raise ImportError(f"Testcontainers is not installed; next: {folders.installing('testcontainers')}") from error
 
 from replication_lab.testcontainers.compose import AttachedProject, lab_from
 from replication_lab.testcontainers.link import ProvedLink, proved_link

@@ -24,9 +24,9 @@ from replication_lab.model.drill.history import (
 from replication_lab.model.lab.mysql_errors import conflict
 from replication_lab.model.question.sql_load import Change, Letters, Numbers, Transaction, directions
 from replication_lab.world import clock
+from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.mysql.client import TransactionAnswer
 from replication_lab.world.mysql.server import Server, plain
-from replication_lab.world.place import HERE, ClientPlace
 
 
 @dataclass(frozen=True)

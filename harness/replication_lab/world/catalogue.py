@@ -19,9 +19,9 @@ from replication_lab.model.lab.manager import ManagerKind
 from replication_lab.model.lab.storage import AUTO, Backend
 from replication_lab.model.lab.topology import Topology, parse_topology
 from replication_lab.model.lab.toxic import Toxic, parse_toxic
-from replication_lab.world import own, places, revisions
+from replication_lab.world import folders, own, revisions
 
-ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
+ROOT, PACKAGE, RUNS = folders.DATA, folders.PACKAGE, folders.RUNS
 COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
 ENDPOINTS = COMPOSE / "endpoints"

@@ -13,10 +13,10 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.lab_request import NAME
 from replication_lab.model.lab.option_file import Option
-from replication_lab.world import places
+from replication_lab.world import folders
 from replication_lab.world.files import read_own, read_own_as, write_whole
 
-FOLDER = places.KEPT / "labs"
+FOLDER = folders.KEPT / "labs"
 # The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
 SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
 # Files for Compose: of a topology with a size of its own, of nodes that run different servers, and of emulated disks,

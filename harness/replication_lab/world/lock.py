@@ -9,10 +9,10 @@ from functools import cache
 from typing import IO, Any
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, places
+from replication_lab.world import clock, folders
 from replication_lab.world.files import open_private, private_folder
 
-FOLDER = places.KEPT / "locks"
+FOLDER = folders.KEPT / "locks"
 # What is held until the process ends.
 _kept = ExitStack()
 # The locks of labs that this process holds, each with the number of blocks that share it: flock keeps two descriptors

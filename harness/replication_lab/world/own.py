@@ -14,7 +14,7 @@ from types import ModuleType
 import yaml
 
 from replication_lab.model.core.errors import LabError, unknown_name
-from replication_lab.world import places
+from replication_lab.world import folders
 
 # The topmost folder of a project has one of these.
 MARKS = ("pyproject.toml", ".git")
@@ -98,7 +98,7 @@ def folder() -> Path | None:
     It is lab/ beside the nearest pyproject.toml or .git, or what pyproject.toml names there:
     [tool.replication-lab] path. A file called lab, as the launcher of this project's checkout, is none.
     """
-    return _folder_from(_start[-1] if _start else places.here())
+    return _folder_from(_start[-1] if _start else folders.here())
 
 
 @cache
@@ -153,8 +153,8 @@ def explained(path: Path) -> Iterator[str]:
 def is_shipped(path: Path) -> bool:
     """Return whether a file is one of the lab's own, and not the user's."""
     # Text is compared: a run asks for each file it reads, and pathlib takes thirty times as long.
-    folders = (*(f"{places.DATA}/{each}/" for each in SHIPPED), f"{places.PACKAGE}/")
-    return str(path).startswith(folders)
+    shipped = (*(f"{folders.DATA}/{each}/" for each in SHIPPED), f"{folders.PACKAGE}/")
+    return str(path).startswith(shipped)
 
 
 def origin(path: Path) -> str:
@@ -169,7 +169,7 @@ def file_of(path: Path) -> str:
 
 def shown(path: Path) -> str:
     """Return a path as a message names it: from the current folder if it is there."""
-    here = places.here()
+    here = folders.here()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import lock, places
+from replication_lab.world import folders, lock
 from replication_lab.world.files import private_folder, writing
 
 # The name of a topology at a revision: semisync@1a2b3c….
@@ -83,13 +83,13 @@ def shown(copy: Path) -> str:
 
 
 def _copies() -> Path:
-    return places.KEPT / "revisions"
+    return folders.KEPT / "revisions"
 
 
 def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
     found = _git(root, "ls-tree", "--name-only", commit, *FOLDERS, str(inside.parent))
-    folders = [name for name in found.stdout.decode().splitlines() if name]
-    packed = _git(root, "archive", "--format=zip", commit, *folders, *([str(inside.parent)] if not folders else []))
+    there = [name for name in found.stdout.decode().splitlines() if name]
+    packed = _git(root, "archive", "--format=zip", commit, *there, *([str(inside.parent)] if not there else []))
     if packed.returncode or not packed.stdout:
         raise _missing(inside, commit)
     private_folder(copies.parent)

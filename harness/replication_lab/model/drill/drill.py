@@ -62,11 +62,20 @@ class Step(FaultSpec, frozen=True, kw_only=True):
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
     so does any replica that is ahead of it; transactions that only they have are discarded. A failover that has to be
     refused changes nothing. Under a manager the key says that a failover is needed, and the manager chooses the node.
+
+    With `recover: none` the faults of a drill's last step stay until its result is read: the rows are then those of the
+    nodes that take writes, and no node is taken back.
     """
 
     seconds: float
     also: list[FaultSpec] = []
     failover: str | Failover = ""
+    recover: Literal["all", "none"] = "all"
+
+    @property
+    def stays(self) -> bool:
+        """Whether its faults stay until the drill's result is read."""
+        return self.recover == "none"
 
     @property
     def promotes(self) -> str:
@@ -186,7 +195,8 @@ class Drill(_Strict, frozen=True):
     @property
     def changes_lab(self) -> bool:
         """Whether the drill leaves a lab that is no longer as it was started."""
-        return self.changes_roles or any(spec.fault == UPGRADE for spec in self.fault_specs)
+        stays = any(step.stays for step in self.steps)
+        return self.changes_roles or stays or any(spec.fault == UPGRADE for spec in self.fault_specs)
 
     @property
     def engines(self) -> list[str]:
@@ -290,6 +300,8 @@ def parse_drill(
             topology.node(node)
     if drill.through:
         topology.link(drill.through)
+    if any(step.stays for step in drill.steps[:-1]):
+        raise LabError(f"{where}: recover: none in a step that others follow", "it in the last step", "./lab drill")
     for spec in drill.fault_specs:
         refuse_unknown(f"fault in {where}", spec.fault, kinds, "./lab drill")
         kinds[spec.fault].check_settings(where, spec.settings, kinds)

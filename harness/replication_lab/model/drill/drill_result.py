@@ -12,7 +12,7 @@ from replication_lab.model.core.verdict import Judgement, Verdict, exit_code
 from replication_lab.model.drill import application, checkers
 from replication_lab.model.drill.checkers import Figures, lost
 from replication_lab.model.drill.drill import Drill, Expectation
-from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked, NoiseWhile
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked, NoiseWhile, longest_queues
 from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook, numbers
 from replication_lab.model.drill.managed import expected_of, of_manager
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
@@ -96,6 +96,9 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[RowLoo
     figures |= of_manager(evidence)
     figures |= application.figures(evidence.application, evidence.windows)
     figures, unread = without_unread(figures, evidence)
+    if not evidence.copies and any(each.step.stays for each in evidence.acted):
+        # No node takes writes: clients have no copy.
+        row_failures = []
     failures = [*row_failures, *service_failures, *read_failures, *unread]
     doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
@@ -180,11 +183,13 @@ def _of_nodes(evidence: Evidence) -> Figures:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:
         figures["lost_transactions"] = sum(counted)
+    windows = evidence.windows or [evidence.load]
+    figures |= longest_queues(one for one in evidence.looked if any(a <= one.at <= b for a, b in windows))
     for acted in evidence.acted:
         figures |= {f"upgraded.{node}": int(not why) for node, why in acted.upgrades.items()}
         if acted.change_s is not None:
             figures["change_s"] = round(acted.change_s, 3)
-        if not evidence.unrecovered:
+        if not (evidence.unrecovered or acted.step.stays):
             figures["redundancy_back_s"] = round(acted.whole - acted.healed, 3)
         for node, view in acted.views.items():
             if not view.error:

@@ -1,6 +1,6 @@
 """The evidence of a drill: each fault and its proofs, the nodes' views, the final rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -21,7 +21,8 @@ class View(msgspec.Struct, frozen=True):
     """The state that a node reported (Primary, replicating, semi-sync ON, …), or the error if it did not answer.
 
     In a cluster also the number of nodes that it saw and its history (UUID); for a replica its reported lag; for a
-    machine with a replicated disk the state of both disks.
+    machine with a replicated disk the state of both disks. `queues` are the transactions that wait there, by the queue:
+    of a node of Galera `receive` and `send`, of a member of a group `certify` and `apply`.
     """
 
     says: str = ""
@@ -30,6 +31,7 @@ class View(msgspec.Struct, frozen=True):
     error: str = ""
     behind_s: int | None = None
     disks: str = ""
+    queues: dict[str, int] = {}
 
     def __str__(self) -> str:
         size, disks = f" of {self.size}" if self.size > 1 else "", f", {self.disks}" if self.disks else ""
@@ -42,6 +44,12 @@ class Looked(msgspec.Struct, frozen=True):
     at: float
     node: str
     view: View
+
+
+def longest_queues(looked: Iterable[Looked]) -> dict[str, int]:
+    """Return the most transactions that waited in each queue at any of these readings, by QUEUE_queue.NODE."""
+    read = [(f"{name}_queue.{one.node}", many) for one in looked for name, many in one.view.queues.items()]
+    return {name: max(many for queue, many in read if queue == name) for name, _ in sorted(read)}
 
 
 class Position(msgspec.Struct, frozen=True):

@@ -130,7 +130,9 @@ def _spans(load: Window, acted: Sequence[FaultEvidence]) -> Iterator[tuple[str, 
         end = acted[number].broke if number < len(acted) else load[1]
         struck, healed = each.window
         yield INJECTION, number, each.broke, struck
-        yield FAULT, number, struck, healed
+        yield FAULT, number, struck, end if each.step.stays else healed
+        if each.step.stays:
+            return
         yield RECOVERY, number, healed, each.whole
         yield AFTER, number, each.whole, end
 

@@ -96,7 +96,9 @@ def _stays(looked: Sequence[Looked], began: float, whole: float) -> Iterator[Sta
     nodes: dict[str, list[Looked]] = {}
     for one in looked:
         if -OLDEST_S <= one.at - began <= whole + SAME_CLOCK_S:
-            nodes.setdefault(one.node, []).append(one)
+            # Queues are of another length at each reading, and are figures.
+            state = msgspec.structs.replace(one.view, queues={})
+            nodes.setdefault(one.node, []).append(msgspec.structs.replace(one, view=state))
     for _, views in sorted(nodes.items()):
         yield from _of_a_node(views, began, whole)
 

@@ -9,12 +9,12 @@ import subprocess
 import sys
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import installing, places
+from replication_lab.world import folders, installing
 
 NAME, PULLED = "replication-lab/base", "debian:trixie-slim"
 OWN = "replication-lab/*"
 # In a release: the images that were published with it, with their digests. They are pulled, without their base.
-RELEASED = places.DATA / "images" / "released.digests"
+RELEASED = folders.DATA / "images" / "released.digests"
 
 
 def is_first() -> bool:
@@ -36,7 +36,7 @@ def make() -> None:
     _need_mmdebstrap()
     sudo = ["sudo"] if os.geteuid() else []
     with subprocess.Popen(
-        [*sudo, "sh", places.DATA / "images" / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*sudo, "sh", folders.DATA / "images" / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as maker:
         imported = subprocess.run(
             ["docker", "import", "--change", 'CMD ["bash"]', "-", NAME],

@@ -23,10 +23,10 @@ import msgspec
 
 from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import clock
+from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.docker import engine, images, labels, machine, site_images
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
-from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.worker import Request, WorkerAnswer
 
 Made = TypeVar("Made")

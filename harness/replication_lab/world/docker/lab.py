@@ -13,6 +13,7 @@ from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.site import PROXY, server_at
 from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
+from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.docker import (
     beside,
     beside_nodes,
@@ -32,7 +33,6 @@ from replication_lab.world.mysql.features import REPORTED, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets.link import RunningLink, toxiproxy_of
 from replication_lab.world.packets.toxiproxy import Toxiproxy
-from replication_lab.world.place import HERE, ClientPlace
 from replication_lab.world.signals import note_removal
 
 # A kernel panic prints about 40 lines.

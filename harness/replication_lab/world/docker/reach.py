@@ -6,14 +6,15 @@ carries both. The container ends with this process, however it ends.
 """
 
 import json
+import re
 import socket
 import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import engine, images, machine, site_images
+from replication_lab.world.docker import control_groups, engine, images, machine, site_images
 from replication_lab.world.docker.by_ssh import carry
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.host import BOOT, HERE, MachineFiles
@@ -29,7 +30,7 @@ OPTIONS = (
 
 
 class _Hand:
-    """The container on the engine's machine; `name` is its own."""
+    """The container on the engine's machine; `name` is its own, `id` the engine's for it."""
 
     def __init__(self, site: str) -> None:
         images.ensure([IMAGE])
@@ -38,6 +39,7 @@ class _Hand:
         run = ("run", "--name", self.name, *OPTIONS, images.PREFIX + IMAGE)
         self.talk = Conversation(f"the engine's machine{f' at {site}' if site else ''}", *run, site=site)
         wait_until(self.answers, "the container on the engine's machine to answer", START_SECONDS, hint="./lab doctor")
+        self.id = (re.findall("[0-9a-f]{64}", self.talk.ask("/proc/self/cgroup")) or [self.name])[-1]
 
     def answers(self) -> bool:
         """Return whether it answers; LabError if it has ended."""
@@ -79,9 +81,20 @@ def address(host: str, port: int, site: str = "") -> tuple[str, int]:
 
 
 def files(paths: Sequence[str], site: str = "") -> MachineFiles:
-    """Return the files on the machine of a site that match these paths, as images/toxiproxy/reach reads them."""
+    """Return the files on the machine of a site that match these paths, as images/toxiproxy/reach reads them.
+
+    What the kernel counts there for these containers themselves is among them.
+    """
     with _guard:
-        return MachineFiles(json.loads(_hand(site).talk.ask(" ".join(paths))))
+        hand = _hand(site)
+        counted = (path for each in _hands.values() for path in control_groups.paths(each.id))
+        return MachineFiles(json.loads(hand.talk.ask(" ".join((*paths, *counted)))))
+
+
+def own_containers(site: str, apart: Collection[str]) -> list[str]:
+    """Return the IDs of this process's own such containers on a site's machine, as `LabContainers.every_at` does."""
+    with _guard:
+        return [hand.id for at, hand in _hands.items() if (at == site if site else at not in apart)]
 
 
 def machine_files(*paths: str, site: str = "") -> MachineFiles:

@@ -12,7 +12,7 @@ from docker.errors import APIError, NotFound
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.storage import Storage
-from replication_lab.world import clock, files, owners, places
+from replication_lab.world import clock, files, folders, owners
 from replication_lab.world.docker import engine, images, labels, machine, removal
 
 IMAGE = "vm"
@@ -20,7 +20,7 @@ LAUNCHERS = ("uml", "kvm", "tcg")
 KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 # The image has kernels and a root file system for these only.
 PROCESSOR = "amd64"
-TRIED = places.KEPT / "kvm.json"
+TRIED = folders.KEPT / "kvm.json"
 # The memory of a guest, as in images/vm/machine and compose/_parts.yaml, plus that of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.

@@ -13,7 +13,8 @@ class GaleraStatus:
     """A cluster in the view of one of its nodes; counts are since that node's start, times in ms.
 
     `view` counts the changes of the cluster's membership. `queue` are the write sets that it has received and not
-    applied, and `stops` how often it paused the others because of them. `replication_ms` is the (shortest, mean,
+    applied, `stops` how often it paused the others because of them, and `unsent` those that it has not sent yet.
+    `replication_ms` is the (shortest, mean,
     longest) recent time in which the group delivered a message of this node, or None if it sent none.
     """
 
@@ -31,6 +32,7 @@ class GaleraStatus:
     addresses: tuple[str, ...]
     queue: int = 0
     stops: int = 0
+    unsent: int = 0
 
     @property
     def synced(self) -> bool:
@@ -67,6 +69,7 @@ class GaleraNode:
             addresses=tuple(part.partition(":")[0] for part in status["wsrep_incoming_addresses"].split(",") if part),
             queue=int(status["wsrep_local_recv_queue"]),
             stops=int(status["wsrep_flow_control_sent"]),
+            unsent=int(status["wsrep_local_send_queue"]),
         )
 
     @property

@@ -10,6 +10,7 @@ import msgspec
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.topology import BACK, Link
 from replication_lab.model.lab.toxic import LATENCY, LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.docker import beside_nodes, sites
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.mysql.server import Server
@@ -18,7 +19,6 @@ from replication_lab.world.packets.netem import Sender, Told
 from replication_lab.world.packets.packet_loss import LossChain, PacketRules, Ports
 from replication_lab.world.packets.pinger import Echo, Pinger, greets, passes
 from replication_lab.world.packets.toxiproxy import Toxiproxy
-from replication_lab.world.place import HERE, ClientPlace
 
 UP = "upstream"
 STREAMS = ("downstream", UP)

@@ -14,14 +14,14 @@ from replication_lab import runs
 from replication_lab.live import page as live_page
 from replication_lab.model.core import command
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue, lab_files, owners, places
+from replication_lab.world import catalogue, folders, lab_files, owners
 
 WRITTEN = ("RUNS", "KEPT")
 
 
 def loaded(package: Path):
     """Return the module as a package at that path would load it."""
-    spec = importlib.util.spec_from_file_location("places_elsewhere", package / "world" / "places.py")
+    spec = importlib.util.spec_from_file_location("folders_elsewhere", package / "world" / "folders.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -33,7 +33,7 @@ def copied(monkeypatch, tmp_path):
 
     def copy(package: str) -> Path:
         (tmp_path / package / "world").mkdir(parents=True)
-        return Path(shutil.copy(places.__file__, tmp_path / package / "world")).parents[1]
+        return Path(shutil.copy(folders.__file__, tmp_path / package / "world")).parents[1]
 
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
@@ -102,16 +102,16 @@ def named(package: Path) -> list[str]:
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_every_text_names_the_command_as_it_is_typed(monkeypatch, is_installed):
     """An installed package has no `./lab`; in a checkout every text stays as it is."""
-    monkeypatch.setattr(places, "INSTALLED", is_installed)
-    texts = [text for text in named(places.PACKAGE) if text != command.LAUNCHER.pattern]
+    monkeypatch.setattr(folders, "INSTALLED", is_installed)
+    texts = [text for text in named(folders.PACKAGE) if text != command.LAUNCHER.pattern]
 
     assert len(texts) > 100
-    assert [text for text in texts if ("./lab" in places.as_typed(text)) == is_installed] == []
+    assert [text for text in texts if ("./lab" in folders.as_typed(text)) == is_installed] == []
 
 
 def test_the_page_of_runs_names_the_command_as_it_is_typed(monkeypatch, tmp_path):
     """It is read in a browser, beyond the streams of the command line."""
-    monkeypatch.setattr(places, "INSTALLED", True)
+    monkeypatch.setattr(folders, "INSTALLED", True)
     monkeypatch.setattr(catalogue, "RUNS", tmp_path)
     monkeypatch.setattr(runs, "names", lambda: ["20260101-000000-without"])
     page = runs.write_index().read_text()
@@ -122,6 +122,6 @@ def test_the_page_of_runs_names_the_command_as_it_is_typed(monkeypatch, tmp_path
 
 def test_a_refusal_of_the_live_page_names_the_command_as_it_is_typed(monkeypatch):
     """A browser shows it."""
-    monkeypatch.setattr(places, "INSTALLED", True)
+    monkeypatch.setattr(folders, "INSTALLED", True)
 
     assert b'"lab status"' in live_page._told(LabError("it is in use", "", "./lab status"), 409).body
