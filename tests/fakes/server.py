@@ -78,6 +78,7 @@ class FakeServer:
             "SELECT GTID_SUBSET": lambda: [{"all": 1}],
             # Where a dialect asks both in the same words, the number of transactions will do for a position.
             **({says.transactions: self._transactions} if says.transactions else {}),
+            **({says.channels: self._replica} if says.channels else {}),
             says.position: lambda: [{"position": "0-1-1"}] if says.gtids else [{"File": "bin.1", "Position": 0}],
             says.wait_for_position.partition("(")[0]: self._level,
         }

@@ -104,6 +104,11 @@ def inside(container: str, *command: str) -> str:
     return subprocess.run(["docker", "exec", container, *command], capture_output=True, text=True, check=True).stdout
 
 
+def is_up(container: str) -> bool:
+    """Return whether a container is healthy by its own health check."""
+    return bool(engine.client().containers.get(container).attrs["State"]["Health"]["Status"] == "healthy")
+
+
 def seconds_of_request(container: str) -> float:
     """Return the seconds of the shortest of six requests, for each of which the shop asks its database.
 

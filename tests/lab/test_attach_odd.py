@@ -5,6 +5,7 @@ server's service, a second file that Compose reads by itself.
 """
 
 import secrets
+import subprocess
 from contextlib import suppress
 
 import pytest
@@ -74,8 +75,16 @@ def test_a_page_with_links_beside_an_application_in_the_network_of_a_tunnel(comm
     attached_drilled_and_restored(command, attach, public, folder, name)
 
 
+def test_a_monitor_in_the_image_of_a_server_and_limits_in_any_order(command, attach, copied, started):
+    """It is a consumer, root's empty password is an account, and another order of limits is no difference."""
+    folder, public = copied("monitored"), Public(["app:db", "exporter:db"], ["cut-link-app-db"], "app")
+    name = started(folder)
+    assert "mysqld_exporter" in attaching.inside(f"{name}-exporter-1", "sh", "-c", "cat /proc/[0-9]*/comm")
+    attached_drilled_and_restored(command, attach, public, folder, name)
+
+
 def test_a_service_of_several_replicas(command, attach, copied, started):
-    """Its source is linked. The lab says that it sees only one of the replicas, so a drill is refused."""
+    """Its source is linked. Each replica is checked; a drill would see only one, so it is refused."""
     folder, public = copied("bitnami_mysql"), Public([], [], "app", asked={"mysql-slave": SLAVE}, root="scaled-root")
     name = started(folder)
     rows, before = written(name, public), everything(name, public)
@@ -83,7 +92,8 @@ def test_a_service_of_several_replicas(command, attach, copied, started):
     code, said = attaching.drilled(command, name, "--drill", "cut-link")
 
     assert answer.returncode in (0, 3) and "`lab drill` will be refused" in answer.stderr, answer.stderr
-    assert "mysql-slave has 2 containers, and the lab asks the first one only" in answer.stderr
+    assert "mysql-slave has 2 containers: each is checked before and after" in " ".join(answer.stderr.split())
+    assert f"{name}-mysql-slave-1, {name}-mysql-slave-2, mysql-master: healthy" in " ".join(answer.stderr.split())
     assert code == 2 and "mysql-master has a replica that the lab does not see" in " ".join(said.split()), said
     assert written(name, public) == rows + 1
     attaching.restored(command, folder, name, before["settings"])
@@ -92,6 +102,52 @@ def test_a_service_of_several_replicas(command, attach, copied, started):
     for number in (1, 2):
         copy = f"{name}-mysql-slave-{number}"
         clock.wait_until(lambda at=copy: int(attaching.inside(at, *count)) == rows + 2, f"{copy} to have all rows")
+
+
+def test_every_replica_of_a_service_has_to_replicate_as_before(command, attach, copied, started):
+    """Sabotage, after `--scale`: one has lost its relay log before, one gets a row meanwhile, two are stopped."""
+    folder = copied("bitnami_mysql")
+    name = started(folder)
+    attaching.compose(folder, name, "up", "--detach", "--wait", "--scale", "mysql-slave=3")
+    source, (first, second, third) = f"{name}-mysql-master-1", (f"{name}-mysql-slave-{number}" for number in (1, 2, 3))
+    settings = attaching.settings(name)
+
+    def ask(container: str, sql: str) -> str:
+        return attaching.inside(container, "mariadb", "-uroot", "-pscaled-root", "-Ee", sql)
+
+    def is_repaired(container: str, printed: str) -> None:
+        command_of = attaching.next_command(printed)
+        assert command_of.startswith(f"docker exec {container} "), printed
+        subprocess.run(command_of, shell=True, check=True, capture_output=True)
+        clock.wait_until(lambda: "Slave_SQL_Running: Yes" in ask(container, SLAVE), f"{container} to replicate")
+
+    attaching.inside(second, "sh", "-c", "rm /var/lib/mysql/relay.0*")
+    ask(source, "CREATE TABLE my_database.mark (id INT PRIMARY KEY)")
+    refused = attach(folder, name, "--link", "mysql-slave:mysql-master", "--rtt", "40ms")
+    assert refused.returncode == 1 and f"{second} of {name}, which replicated from" in refused.stderr, refused.stderr
+    assert "relay log" in refused.stderr and name not in project.all_labs()
+    assert attaching.settings(name) == settings
+    is_repaired(second, refused.stderr)
+
+    answer = attach(folder, name, "--link", "mysql-slave:mysql-master", "--rtt", "40ms")
+    assert answer.returncode in (0, 3), answer.stderr
+    for container in (third, source):
+        ask(container, "INSERT INTO my_database.mark VALUES (900)")
+    detached = command("detach", "--lab", name)
+    assert detached.returncode == 1 and f"{third} of {name}, which replicated from" in detached.stderr, detached.stderr
+    assert "Duplicate entry '900'" in detached.stderr and attaching.settings(name) == settings
+    ask(third, "DELETE FROM my_database.mark")
+    is_repaired(third, detached.stderr)
+
+    assert attach(folder, name, "--link", "mysql-slave:mysql-master").returncode in (0, 3)
+    subprocess.run(["docker", "stop", first, second], check=True, capture_output=True)
+    stopped = command("detach", "--lab", name)
+    assert stopped.returncode == 1 and f"verified: {third}, mysql-master: healthy" in stopped.stderr, stopped.stderr
+    assert attaching.next_command(stopped.stderr) == f"docker start {first} && docker start {second}"
+    subprocess.run(attaching.next_command(stopped.stderr), shell=True, check=True, capture_output=True)
+    for container in (first, second):
+        clock.wait_until(lambda at=container: attaching.is_up(at) and "SQL_Running: Yes" in ask(at, SLAVE), container)
+    assert attaching.settings(name) == settings
 
 
 def test_a_second_file_that_compose_reads_by_itself(command, attach, copied, started):

@@ -16,6 +16,7 @@ from tests.lab.conftest import things_of
 FILES = catalogue.ROOT / "tests" / "files" / "cnf"
 OTHERS = ("mysql-8.0", "mysql-5.5", "mysql-5.6", "mysql-5.7", "mariadb-10.1", "mariadb-10.2", "mariadb-10.11")
 ENGINES = ["mariadb", *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
+FILE_OF_2010 = given_texts.read(FILES / "old.cnf")
 READ = re.compile(r"The following groups are read: (.*)")
 
 
@@ -75,6 +76,17 @@ def test_a_program_names_every_option_that_its_server_does_not_take(image):
     # MySQL 5.7 says nothing of a value that it changes: there the proof after the start names it.
     silent = {"6"} if option_check.program(image).version.numbers[:2] == (5, 7) else set()
     assert {option.place.rpartition(" ")[2] for option in found} == {"3", "4", "5", "6", "7", "8"} - silent
+
+
+def test_every_option_that_was_removed_since_is_named_at_once(image):
+    """Each by its line, whether the server would end at it or only ignore it; what it still takes is no complaint."""
+    version = option_check.program(image).version
+    found = {int(option.place.rpartition(" ")[2]) for option in option_check.complaints(image, FILE_OF_2010)}
+
+    assert {9, 12} <= found and not found & {6, 13}
+    since = {("mysql", (5, 7)): {10, 11}, ("mysql", (8, 0)): {3, 4, 5, 7, 8}, ("mariadb", (10, 11)): {5, 7, 10, 11}}
+    for (family, numbers), lines in since.items():
+        assert version.family != family or (lines <= found) is (version.numbers >= numbers), (version, found)
 
 
 def test_an_option_that_is_no_variable_is_named_by_its_line(image):

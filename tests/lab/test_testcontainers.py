@@ -4,6 +4,7 @@ The library runs without Ryuk; test_testcontainers_ryuk.py has it.
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import requests
 from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.testcontainers import lab_from, proved_link
 from replication_lab.testcontainers.lab import LINK
+from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, images
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from testcontainers.community.mysql import MySqlContainer
@@ -42,6 +44,7 @@ for (;;) {
 }
 """,
 )
+PAGE = catalogue.ROOT / "docs" / "pytest.md"
 MYSQL = {"username": "me", "password": "secret", "root_password": "secret", "dbname": "app"}
 
 
@@ -303,6 +306,7 @@ def test_a_link_of_a_project_that_is_not_proved_at_the_end_is_told(command, name
 
 SUITE = '''
 import socket
+import pytest
 import requests
 from testcontainers.core.container import DockerContainer
 
@@ -316,10 +320,14 @@ def answer(host, port):
 def toxics(link):
     return f"http://{{link._lab.toxiproxy.address}}/proxies/test-server/toxics"
 
-def test_the_application_waits_for_a_slow_server(lab_proved_link):
-    server = DockerContainer("replication-lab/sidecar")
-    server.with_kwargs(entrypoint=["perl", "-e", ECHO], healthcheck={{"test": ["NONE"]}})
-    with server, lab_proved_link(server, 7000, "85ms") as link:
+@pytest.fixture
+def server():
+    found = DockerContainer("replication-lab/sidecar")
+    with found.with_kwargs(entrypoint=["perl", "-e", ECHO], healthcheck={{"test": ["NONE"]}}):
+        yield found
+
+def test_the_application_waits_for_a_slow_server(server, lab_proved_link):
+    with lab_proved_link(server, 7000, "85ms") as link:
         assert answer(link.host, link.port) == b"x"
         {sabotage}
 '''
@@ -330,7 +338,7 @@ TAKEN_OFF = """for each in requests.get(toxics(link)).json():
 
 @pytest.mark.parametrize(("sabotage", "status"), [(UNTOUCHED, 0), (TAKEN_OFF, 1)], ids=["untouched", "taken off"])
 def test_a_users_test_fails_when_the_proxy_silently_does_nothing(tmp_path, sabotage, status):
-    """By the fixture, in a session of its own; `make test` keeps what it printed with -s."""
+    """By the fixture, in a session of its own; docs/pytest.md shows what is printed, and -s prints it here."""
     (tmp_path / "test_shop.py").write_text(SUITE.format(echo=ECHO.replace("\\", "\\\\"), sabotage=sabotage))
     ended = subprocess.run(
         [
@@ -353,9 +361,9 @@ def test_a_users_test_fails_when_the_proxy_silently_does_nothing(tmp_path, sabot
     print(ended.stdout)
 
     assert ended.returncode == status, ended.stdout + ended.stderr
-    assert ("UNKNOWN: link test-server is 85ms: the toxic was removed from one of its ports" in ended.stdout) == bool(
-        status
-    )
+    (shown,) = re.findall(r"```text\n( +def test_the_application.*?)```", PAGE.read_text(), re.DOTALL)
+    assert "UNKNOWN: link test-server is 85ms: the toxic was removed from one of its ports" in shown
+    assert (shown in ended.stdout) == bool(status)
     assert left() == []
 
 

@@ -42,7 +42,7 @@ def server(monkeypatch):
 def test_a_server_that_replicates_as_before_has_no_trouble(server):
     """A channel that did not run before need not run now."""
     assert not [*troubles(BEFORE, server(_=RUNS, _second=BROKEN))]
-    assert as_before.look(server(_=RUNS, _second=STOPPED), 3306, []).channels == {"": "db:3306"}
+    assert as_before.look(server(_=RUNS, _second=STOPPED), 3306).channels == {"": "db:3306"}
 
 
 @pytest.mark.parametrize(
@@ -103,24 +103,28 @@ def test_a_channel_is_named_in_the_words_of_the_server(server):
     assert found.statement == "START REPLICA FOR CHANNEL 'c1'"
 
 
-def container(status="running", health="healthy", **environment):
+def container(status="running", health="healthy", number=1, **environment):
     attrs = {
         "State": {"Health": {"Status": health}},
         "Config": {"Env": [f"{name}={value}" for name, value in environment.items()]},
     }
-    return SimpleNamespace(name="shop-replica-1", status=status, attrs=attrs, logs=lambda tail: b"ended by itself")
+    return SimpleNamespace(
+        name=f"shop-replica-{number}", status=status, attrs=attrs, logs=lambda tail: b"ended by itself"
+    )
 
 
 @pytest.fixture
 def wait(monkeypatch):
     """Wait for a project whose replica has these troubles, one answer after another."""
 
-    def run(*answers, found=None, seconds=60.0, is_over=False, before=BEFORE, stopped_seconds=60.0):
+    def run(*answers, found=None, beside=(), seconds=60.0, is_over=False, before=BEFORE, stopped_seconds=60.0):
         told, left = [], [*answers]
         monkeypatch.setattr(as_before, "SECONDS", seconds)
         monkeypatch.setattr(as_before, "STOPPED_SECONDS", stopped_seconds)
         monkeypatch.setattr(as_before.clock, "pause", lambda _: None)
-        monkeypatch.setattr(as_before.compose_call, "containers", lambda _: {"replica": [found or container()]})
+        monkeypatch.setattr(
+            as_before.compose_call, "containers", lambda _: {"replica": [found or container(), *beside]}
+        )
         monkeypatch.setattr(as_before.own_schema, "is_left", lambda one: one.is_left)
 
         def server_of(_self, _node):
@@ -138,7 +142,8 @@ def wait(monkeypatch):
             "troubles",
             lambda _, one: iter([one.answer] if isinstance(one.answer, as_before.Trouble) else []),
         )
-        attached = attachment(servers={"replica": before, "removed": Replicating(3306)})
+        names = [f"shop-replica-{number}" for number in range(1, 2 + len(beside))]
+        attached = attachment(servers={**dict.fromkeys(names, before), "shop-removed-1": Replicating(3306)})
         as_before.wait(attached, {}, told.append, is_over=is_over)
         return told
 
@@ -152,6 +157,27 @@ def test_a_project_is_waited_for(wait):
     """Until a server answers, and a replica is connected; a service that was removed is not waited for."""
     assert "replica" in wait(LabError("no answer"), WAITS, None)[0]
     assert wait("left", None, is_over=True) and wait("left")
+
+
+def test_every_container_of_a_service_is_waited_for(wait):
+    """Each has a name of its own, and one that is not as before is told by it."""
+    (told,) = wait(None, WAITS, None, beside=[container(number=2)])
+    assert "shop-replica-1, shop-replica-2: healthy" in told
+
+    with pytest.raises(NotAsBefore, match="shop-replica-2 of shop, which replicated from db:3306") as caught:
+        wait(None, ENDED, beside=[container(number=2)])
+    assert "shop-replica-2 sh -c" in caught.value.next_step
+
+
+def test_all_servers_that_are_not_as_before_are_told_together(wait):
+    """With one command that repairs each; one that only needs a moment is waited for."""
+    beside = [container(number=2), container(number=3)]
+    with pytest.raises(NotAsBefore) as caught:
+        wait(ENDED, WAITS, ENDED, None, beside=beside)
+
+    assert [line.split()[0] for line in caught.value.found.splitlines()] == ["shop-replica-1", "shop-replica-3"]
+    first, second = caught.value.next_step.split(" && ")
+    assert "shop-replica-1 sh -c" in first and "shop-replica-3 sh -c" in second
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def server(settings):
 def check(monkeypatch):
     monkeypatch.setattr(survival.images, "volumes", lambda _image: [])
     monkeypatch.setattr(survival.volumes, "is_in_memory", lambda _name: False)
-    return lambda settings, *containers: survival.check(project(), "db", server(settings), list(containers))
+    return lambda settings, one: survival.check(project(), "db", server(settings), one)
 
 
 def test_a_server_that_would_lose_its_data_is_refused_by_name(check, refused):
@@ -131,14 +131,6 @@ def test_symbolic_links_are_followed(check, refused):
     assert "relay_log: /tmp/relay, which is on no volume" in refused(check, USUAL, out).found
 
 
-def test_each_container_of_a_server_is_looked_at(check, refused):
-    """A service may run several times."""
-    kept = attrs(volume("v", "/var/lib/mysql"), binds=["v:/x"])
-    check(USUAL, container(kept))
-
-    assert "would lose" in refused(check, USUAL, container(kept), container(attrs())).found
-
-
 def test_the_keyring_of_a_component_is_asked_for(check, refused, monkeypatch):
     """MySQL's image has a folder for it that is no volume. A server that does not know the question has none."""
     on_volume = container(attrs(volume("v", "/var/lib/mysql"), binds=["v:/x"]))
@@ -146,7 +138,7 @@ def test_the_keyring_of_a_component_is_asked_for(check, refused, monkeypatch):
     monkeypatch.setattr(
         asked, "rows", lambda sql: [{"path": "/var/lib/mysql-keyring/keys"}] if "keyring" in sql else []
     )
-    error = refused(survival.check, project(), "db", asked, [on_volume])
+    error = refused(survival.check, project(), "db", asked, on_volume)
 
     assert "the keyring in /var/lib/mysql-keyring/keys: /var/lib/mysql-keyring/keys, which is on no" in error.found
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.attach import plan as attach_plan
+from replication_lab.attach.servers import ServersOfProject
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.mysql.accounts import database_from
@@ -59,6 +60,24 @@ def test_the_default_database_is_the_project_s_own(monkeypatch, environment, dat
 def test_a_database_may_be_named_in_a_file():
     """As the vendors' images allow for each of their variables."""
     assert database_from({"MYSQL_DATABASE_FILE": "/run/name"}, {"/run/name": "shop\n"}.__getitem__) == "shop"
+
+
+def test_each_container_of_a_service_is_asked(monkeypatch):
+    """One that does not answer is told by its own name, and the others are there."""
+    containers = [SimpleNamespace(name=f"shop-db-{number}") for number in (1, 2, 3)]
+
+    def started(found, node):
+        if (name := found.containers[node][0].name) == "shop-db-1":
+            raise LabError("it does not answer")
+        return f"server of {name}"
+
+    monkeypatch.setattr(ServersOfProject, "started", started)
+    silent: dict[str, LabError] = {}
+    found = ServersOfProject("shop", {"db": 3306}, {"db": containers}, {})
+    answering = attach_plan._answering(attach_plan.AskedAttachment([]), found, silent)
+
+    assert answering == {name: f"server of {name}" for name in ("shop-db-2", "shop-db-3")}
+    assert [*silent] == ["shop-db-1"]
 
 
 STAYS = "relay.000003"

@@ -119,6 +119,7 @@ def broken_in_a_file(patch):
     lost = Some(line=1, code=2013, said="Lost connection to server during query")
     node = Some(run_sql=lambda *_: lost)
     patch.setattr(replication, "of", lambda _: Some(client=lambda *_, **__: ["mariadb"]))
+    patch.setattr(sql_files, "_sources", lambda *_: "")
     lab = of(administrator=lambda _: ("root", "x"), node=lambda _: node, database=lambda _: "lab")
     sql_files.run_lines(lab, "source", [SqlLine("a.sql line 1", "UPDATE t SET a = 1;")])
 

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 from replication_lab.faults.condition import toxic_of
 from replication_lab.model.core.errors import LabError, Unproved
 from replication_lab.model.core.proof import Proof
+from replication_lab.pytest_plugin.containers import InATest
 from replication_lab.testcontainers import compose, lab, link
 from replication_lab.world.docker import service
 from replication_lab.world.docker.service import stays_open
@@ -164,6 +165,36 @@ def test_a_project_that_does_not_run_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(DockerCompose, "get_containers", lambda _: [])
     with pytest.raises(LabError, match=r"nothing of \S+ runs"):
         compose._asked(DockerCompose(tmp_path), ("app:db",), {})
+
+
+@pytest.mark.parametrize(
+    ("before", "within", "after", "ends"),
+    [
+        (Unproved("not seen"), None, None, pytest.fail.Exception),
+        (None, Unproved("an inner block"), None, pytest.fail.Exception),
+        (None, None, Unproved("taken off"), pytest.fail.Exception),
+        (None, AssertionError("of the test"), None, AssertionError),
+        (None, None, LabError("not as before"), LabError),
+    ],
+)
+def test_in_a_test_an_unproved_link_is_unknown_and_other_errors_are_their_own(before, within, after, ends):
+    """At its beginning, in a block of the test, and at its end."""
+
+    def end_by(error):
+        if error:
+            raise error
+
+    @contextmanager
+    def found():
+        end_by(before)
+        yield "link"
+        end_by(after)
+
+    session = SimpleNamespace(engine=lambda: None, policy="fail", name_the_command=lambda _: None)
+    with pytest.raises(ends) as caught, InATest(session, found) as made:
+        assert made == "link"
+        end_by(within)
+    assert str(caught.value) == f"UNKNOWN: {before or within or after}" or ends is not pytest.fail.Exception
 
 
 # --- who needs Testcontainers -----------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Whether every server of a project is healthy and replicates as before: each channel, each member of a cluster."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -52,8 +52,8 @@ class Trouble:
     again: str = ""
 
 
-def look(server: Server, port: int, containers: Sequence[Container] = (), source: Server | None = None) -> Replicating:
-    """Return how a server replicates now; `source` is the one that it follows."""
+def look(server: Server, port: int, container: Container | None = None, source: Server | None = None) -> Replicating:
+    """Return how a server replicates now, in its container; `source` is the one that it follows."""
     running = {name: each for name, each in Replica(server).channels().items() if each.healthy}
     semisync = SemiSync(server).status()
     return Replicating(
@@ -61,7 +61,7 @@ def look(server: Server, port: int, containers: Sequence[Container] = (), source
         channels={name: f"{each.host}:{each.port}" for name, each in running.items()},
         members=_members(server),
         acknowledging=semisync.replicas if semisync.active else 0,
-        healthy=all(map(is_healthy, containers)),
+        healthy=container is None or is_healthy(container),
         level_with=source.name if source and not _behind(server, source) else "",
     )
 
@@ -97,9 +97,9 @@ def is_healthy(container: Container) -> bool:
 
 
 def ended(container: Container) -> str:
-    """Return that a container has ended, with the end of its log."""
+    """Return that a container has ended, with the end of its log if it has one."""
     log = container.logs(tail=LOG_LINES).decode(errors="replace").strip().replace("\n", "\n  ")
-    return f"{container.name} has ended. Its log:\n  {log}"
+    return f"{container.name} has ended" + (f". Its log:\n  {log}" if log else "")
 
 
 def troubles(before: Replicating, server: Server) -> Iterator[Trouble]:
@@ -135,36 +135,44 @@ def wait(attached: Attachment, accounts: Mapping[str, Account], tell: Tell, *, i
 
     `is_over` is whether the project is detached: nothing that the lab wrote may be left then.
     """
-    project, done = attached.compose.project, list[str]()
+    project, done, errors = attached.compose.project, list[str](), list[NotAsBefore]()
     until = clock.timer() + SECONDS
     # When each server last gave another reason than threads that are stopped without an error.
     explained: dict[str, float] = {}
     waiting = dict(attached.servers)
     while waiting:
         containers = compose_call.containers(project)
-        # A service that the user has removed meanwhile is not created again.
-        waiting = {node: each for node, each in waiting.items() if node in containers}
-        ports = {node: each.port for node, each in attached.servers.items() if node in containers}
+        there = {str(each.name): (node, each) for node, found in containers.items() for each in found}
+        # What the user has removed meanwhile is not created again.
+        waiting = {name: each for name, each in waiting.items() if name in there}
+        ports = {there[name][0]: each.port for name, each in attached.servers.items() if name in there}
         servers = ServersOfProject(project, ports, containers, accounts)
-        for node, before in [*waiting.items()]:
-            found = _trouble(node, before, servers, is_over)
-            if node not in explained or not (found and found.unexplained):
-                explained[node] = clock.timer()
-            if found is None:
-                done.append(node)
-                del waiting[node]
-            elif found.ended or clock.timer() > until or clock.timer() > explained[node] + STOPPED_SECONDS:
-                raise _error(node, found, servers, attached)
+        for name, before in [*waiting.items()]:
+            node, container = there[name]
+            trouble = _trouble(node, before, servers.of(node, container), is_over)
+            if name not in explained or not (trouble and trouble.unexplained):
+                explained[name] = clock.timer()
+            if trouble is None:
+                done.append(servers.called(node, container))
+                del waiting[name]
+            elif trouble.ended or clock.timer() > until or clock.timer() > explained[name] + STOPPED_SECONDS:
+                called = f"{servers.called(node, container)} of {project}"
+                errors.append(_error(called, before, trouble, container, servers.of(node, container).account(node)))
+                del waiting[name]
+                # Others that are not as before are told with it.
+                until = min(until, clock.timer() + STOPPED_SECONDS)
         if waiting:
             clock.pause(0.2)
     if done:
         tell(f"  verified: {', '.join(sorted(done))}: healthy, and replicating as before")
+    if errors:
+        found, next_step = "\n  ".join(each.found for each in errors), " && ".join(each.next_step for each in errors)
+        raise NotAsBefore(found, errors[0].expected, next_step)
 
 
 def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over: bool) -> Trouble | None:
-    for container in servers.containers[node]:
-        if found := _of_container(before, container):
-            return found
+    if found := _of_container(before, servers.containers[node][0]):
+        return found
     try:
         with closing(servers.server(node)) as server:
             if is_over and own_schema.is_left(server):
@@ -182,27 +190,28 @@ def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over:
 
 
 def _of_container(before: Replicating, container: Container) -> Trouble | None:
-    if container.status == "exited":
+    # One that was stopped, and then recreated, is not started again.
+    if container.status in ("exited", "created"):
         return Trouble(ended(container), ended=True)
     if before.healthy and not is_healthy(container):
         return Trouble(f"{container.name} is not healthy")
     return None
 
 
-def _error(node: str, found: Trouble, servers: ServersOfProject, attached: Attachment) -> NotAsBefore:
-    container = servers.containers[node][0]
+def _error(
+    called: str, before: Replicating, found: Trouble, container: Container, account: Account | None
+) -> NotAsBefore:
     log = _errors_of(container) if found.unexplained else ""
     if found.statement:
         statement = found.again if RELAY_LOG in log.lower() else found.statement
-        next_step = by_hand(container, statement, servers.account(node))
+        next_step = by_hand(container, statement, account)
     elif container.status != "running":
         next_step = f"docker start {container.name}"
     else:
         next_step = f"docker logs --tail 50 {container.name}"
-    before = attached.servers[node]
     replicated = f", which replicated from {', '.join(before.channels.values())}" if before.channels else ""
     return NotAsBefore(
-        f"{node} of {attached.compose.project}{replicated}, is not as before: {found.said}{log}",
+        f"{called}{replicated}, is not as before: {found.said}{log}",
         "every server healthy and replicating as before it was attached",
         next_step,
     )

@@ -99,11 +99,15 @@ def _plan(
     asked: AskedAttachment, call: ComposeCall, found: ComposeProject, containers: Mapping[str, list[Container]]
 ) -> AttachPlan:
     ports, silent = _ports(asked, found)
-    answering = _answering(asked, ServersOfProject(found.name, ports, containers, asked.accounts), silent)
+    every = _answering(asked, ServersOfProject(found.name, ports, containers, asked.accounts), silent)
+    answering = {node: every[name] for node in ports if (name := str(containers[node][0].name)) in every}
     remarks = [f"{node} is left out: {error.found}" for node, error in silent.items()]
 
     several = ((node, len(containers[node])) for node in answering if len(containers[node]) > 1)
-    remarks += [f"{node} has {count} containers, and the lab asks the first one only" for node, count in several]
+    remarks += [
+        f"{node} has {count} containers: each is checked before and after, and `lab status` shows the first one"
+        for node, count in several
+    ]
 
     def resolved(service: str, name: str) -> str:
         return next(iter(said_in(containers[service][0], "getent", "hosts", name).split()), "")
@@ -117,11 +121,12 @@ def _plan(
     consumers = list(dict.fromkeys(link.consumer for link in links))
     for each in consumers:
         checks.check_consumer(found, each)
-        if each in silent:
-            raise _unasked(each, silent[each])
-        if each in answering:
-            survival.check(found, each, answering[each], containers[each])
-            _check_log_names(each, answering[each], containers[each][0])
+        for container in containers[each]:
+            if error := silent.get(str(container.name), silent.get(each)):
+                raise _unasked(each, error)
+            if server := every.get(str(container.name)):
+                survival.check(found, each, server, container)
+                _check_log_names(each, server, container)
     counts = {each: len(containers[each]) for each in consumers}
     checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
     hosts = {node: owner for node in set_of.roles if (owner := found.network_owner(node)) and owner != node}
@@ -140,8 +145,12 @@ def _plan(
         internal=found.internal,
         hosts=hosts,
         servers={
-            node: as_before.look(server, ports[node], containers[node], answering.get(set_of.follows.get(node, "")))
-            for node, server in answering.items()
+            str(one.name): as_before.look(
+                every[one.name], ports[node], one, answering.get(set_of.follows.get(node, ""))
+            )
+            for node in ports
+            for one in containers[node]
+            if one.name in every
         },
         endpoint=asked.endpoint,
         manager=asked.manager,
@@ -177,13 +186,16 @@ def _ports(asked: AskedAttachment, found: ComposeProject) -> tuple[dict[str, int
 
 
 def _answering(asked: AskedAttachment, found: ServersOfProject, silent: dict[str, LabError]) -> dict[str, Server]:
-    """Return the servers that accept an account; `silent` gets why others do not. LabError if a link leads to such."""
+    """Return the servers that accept an account, by the names of their containers; `silent` gets why others do not.
+
+    LabError if a link leads to such a server.
+    """
     answering = {}
-    for node in found.ports:
+    for node, container in [(each, one) for each in found.ports for one in found.containers[each]]:
         try:
-            answering[node] = found.started(node)
+            answering[str(container.name)] = found.of(node, container).started(node)
         except LabError as error:
-            _note_silent(asked, node, error, silent)
+            _note_silent(asked, found.called(node, container), error, silent)
     return answering
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from replication_lab.model.core.errors import LabError
@@ -23,13 +23,21 @@ STARTING_SECONDS = 90
 class ServersOfProject:
     """The servers of a project by their services: the port of each, its containers, and the accounts that were given.
 
-    `containers` are those of all services of the project.
+    `containers` are those of all services of the project. Of a service with several the first one is asked.
     """
 
     project: str
     ports: Mapping[str, int]
     containers: Mapping[str, Sequence[Container]]
     accounts: Mapping[str, Account]
+
+    def of(self, node: str, container: Container) -> "ServersOfProject":
+        """Return the same servers, with this one of a service's containers in place of the first."""
+        return replace(self, containers={**self.containers, node: [container]})
+
+    def called(self, node: str, container: Container) -> str:
+        """Return what one of a service's containers is called: the service, or its own name if there are several."""
+        return node if len(self.containers[node]) == 1 else str(container.name)
 
     def server(self, node: str) -> Server:
         """Return a server by an address of its own.

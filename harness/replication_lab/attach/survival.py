@@ -1,6 +1,6 @@
 """Whether a server finds its data and its logs again in a recreated container: asked from the server itself."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -107,8 +107,8 @@ def lost(found: Mapping[str, str], kept: Iterable[Mount]) -> dict[str, str]:
     return reasons
 
 
-def check(project: ComposeProject, service: str, server: Server, containers: Sequence[Container]) -> None:
-    """Refuse to recreate a server that would not find its data or logs again."""
+def check(project: ComposeProject, service: str, server: Server, container: Container) -> None:
+    """Refuse to recreate the container of a server that would not find its data or logs again."""
     found = places(server.settings(*PLACES, SYSTEM_FILES))
     found |= _asked(server, "a table", TABLES) | _asked(server, "the keyring", [KEYRING])
     if DATADIR not in found:
@@ -117,19 +117,16 @@ def check(project: ComposeProject, service: str, server: Server, containers: Seq
             "an account that may read the server's variables",
             project.compose("config", service),
         )
-    for container in containers:
-        kept = _mounts(container, project.service(service))
-        # Without symbolic links, if the container has a tool for that.
-        real = {name: said_in(container, "readlink", "-f", path).strip() or path for name, path in found.items()}
-        reasons = lost(real, kept)
-        if reasons:
-            listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
-            raise LabError(
-                f"a link from {service} would recreate its container, and its server would lose\n  {listed}",
-                f"a volume with a name, or a folder of the host, for each of these folders of {service}; before it is "
-                "added, the data can be saved",
-                f"docker cp {container.name}:{found[DATADIR]} ./{service}-data",
-            )
+    # Without symbolic links, if the container has a tool for that.
+    real = {name: said_in(container, "readlink", "-f", path).strip() or path for name, path in found.items()}
+    if reasons := lost(real, _mounts(container, project.service(service))):
+        listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise LabError(
+            f"a link from {service} would recreate its container, and its server would lose\n  {listed}",
+            f"a volume with a name, or a folder of the host, for each of these folders of {service}; before it is "
+            "added, the data can be saved",
+            f"docker cp {container.name}:{found[DATADIR]} ./{service}-data",
+        )
 
 
 def _mounts(container: Container, declared: Mapping[str, Any]) -> list[Mount]:

@@ -20,6 +20,7 @@ from replication_lab.model.question.sql_text import (
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import ANSWER_SECONDS
 
 # Of a line, in a message.
@@ -62,8 +63,10 @@ def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
 
 
 def run_lines(lab: Lab, node: str, lines: Sequence[SqlLine]) -> None:
-    """Run lines of SQL by the client of a node's own server; LabError with the place of a statement that failed."""
+    """Run lines of SQL by a node's own client; LabError with the place of one that failed, or if its source changed."""
     user, password = lab.administrator(node)
+    # A prepared statement or a routine may change this, too.
+    sources = _sources(lab, node)
     client = replication.of(lab).client(node, terminal=False)
 
     def place_of(number: int | None) -> str:
@@ -74,6 +77,13 @@ def run_lines(lab: Lab, node: str, lines: Sequence[SqlLine]) -> None:
     sql = "\n".join(line.text for line in lines)
     failed = lab.node(node).run_sql([*client, f"-u{user}", lab.database(node)], password, sql, place_of)
     if failed is None:
+        if (now := _sources(lab, node)) != sources:
+            dialect = lab.node(node).server().dialect
+            raise LabError(
+                f"{lines[0].place.partition(' line ')[0]} has changed what {node} replicates from: {now or 'nothing'}",
+                REPLICATES.expected,
+                f"leave that out of the file; on a node without a source `{dialect.stop}; {dialect.forget}` undoes it",
+            )
         return
     what = place_of(failed.line)
     before = "the statements before it took effect, except those of an unfinished transaction"
@@ -89,6 +99,10 @@ def run_lines(lab: Lab, node: str, lines: Sequence[SqlLine]) -> None:
         "an answer",
         f"look for its effect before you run it again: ./lab sql {node}; ./lab status",
     )
+
+
+def _sources(lab: Lab, node: str) -> str:
+    return ", ".join(f"{each.host}:{each.port}" for each in Replica(lab.node(node).server()).channels().values())
 
 
 def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.Rows], None]) -> int:

@@ -1,9 +1,9 @@
 """Fixtures for containers and Compose projects of Testcontainers; pytest has them if that library is installed."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pytest
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from replication_lab.testcontainers import AttachedProject, ProvedLink
 
 Made = TypeVar("Made")
+# pytest leaves the functions of this module out of what it shows of a failure.
+__tracebackhide__ = True
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +25,7 @@ def lab_proved_link(_lab_session: "LabSession") -> "Callable[..., AbstractContex
     """
     from replication_lab.testcontainers import proved_link
 
-    return partial(_as_a_test, _lab_session, proved_link)
+    return partial(InATest, _lab_session, proved_link)
 
 
 @pytest.fixture(scope="session")
@@ -34,21 +36,34 @@ def lab_from(_lab_session: "LabSession") -> "Callable[..., AbstractContextManage
     """
     from replication_lab.testcontainers import lab_from
 
-    return partial(_as_a_test, _lab_session, lab_from)
+    return partial(InATest, _lab_session, lab_from)
 
 
-@contextmanager
-def _as_a_test(
-    session: "LabSession", make: Callable[..., AbstractContextManager[Made]], *asked: Any, **named: Any
-) -> Iterator[Made]:
-    from replication_lab.model.core.errors import Unproved
-    from replication_lab.pytest_plugin.answers import unknown
+class InATest(Generic[Made]):
+    """A context manager of that module. Of a test that an unproved link ends, pytest shows only the test's own line."""
 
-    __tracebackhide__ = True
-    session.engine()
-    try:
-        with make(*asked, **named) as made:
-            yield made
-    except Unproved as error:
-        session.name_the_command(error)
-        unknown(session.policy, str(error))
+    def __init__(
+        self, session: "LabSession", make: Callable[..., AbstractContextManager[Made]], *asked: Any, **named: Any
+    ):
+        session.engine()
+        self._session, self._made = session, make(*asked, **named)
+
+    def __enter__(self) -> Made:
+        return self._judged(self._made.__enter__, None)
+
+    def __exit__(self, *raised: Any) -> None:
+        self._judged(partial(self._made.__exit__, *raised), raised[1])
+
+    def _judged(self, act: Callable[[], Any], error: BaseException | None) -> Any:
+        from replication_lab.model.core.errors import Unproved
+        from replication_lab.pytest_plugin.answers import unknown
+
+        made = None
+        try:
+            made = act()
+        except Unproved as unproved:
+            error = unproved
+        if isinstance(error, Unproved):
+            self._session.name_the_command(error)
+            unknown(self._session.policy, str(error))
+        return made

@@ -17,6 +17,9 @@ from replication_lab.world.docker import engine
 from replication_lab.world.docker.service import stays_open
 from replication_lab.world.packets import packet_ability
 
+# pytest leaves the functions of this module out of what it shows of a failure.
+__tracebackhide__ = True
+
 
 class ProvedLink:
     """A link whose condition is proved.

@@ -112,8 +112,9 @@ class Attachment(msgspec.Struct, frozen=True):
     `nodes` maps each database server to its role, `ports` to its port. `follows` maps each replica to its source.
     `doors` are the networks on which the servers are reached; `is_internal` means that each network of an added
     service is internal, which needs one more. `hosts` maps a server that uses another service's network to that one.
-    `servers` are all servers of the project that answered, nodes or not, as they replicated before. `endpoint` is the
-    proxy that clients of drills use, as SERVICE:PORT, `manager` the service of the project's own failover manager.
+    `servers` are all servers of the project that answered, nodes or not, as they replicated before, by the names of
+    their containers. `endpoint` is the proxy that clients of drills use, as SERVICE:PORT, `manager` the service of the
+    project's own failover manager.
     """
 
     compose: ComposeCall

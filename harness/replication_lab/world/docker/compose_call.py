@@ -168,17 +168,17 @@ def up(
     """Create or recreate these services as the files say, or also as the override file says, and start them.
 
     `counts` are the numbers of containers of the services; nothing is built, and no image is pulled. The containers
-    are started here: Compose would also start what they depend on, such as a migration that has ended. A service that
+    are started here: Compose would also start what they depend on, such as a migration that has ended. A container that
     was stopped stays so. An interruption takes effect after the command: one that ended halfway would leave two
     containers of one name.
     """
     options = [*call.options, *(["--file", str(override)] if override else [])]
     with signals_deferred():
-        stopped = {service for service, found in containers(call.project).items() if found[0].status == "exited"}
+        stopped = {one.name for each in containers(call.project).values() for one in each if one.status == "exited"}
         run(options, _create(counts), environment)
         for service, found in containers(call.project).items():
             for container in found:
-                if service in counts and service not in stopped and container.status != "running":
+                if service in counts and container.name not in stopped and container.status != "running":
                     container.start()
 
 
