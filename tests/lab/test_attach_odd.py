@@ -77,7 +77,7 @@ def test_a_page_with_links_beside_an_application_in_the_network_of_a_tunnel(comm
 
 def test_a_monitor_in_the_image_of_a_server_and_limits_in_any_order(command, attach, copied, started):
     """It is a consumer, root's empty password is an account, and another order of limits is no difference."""
-    folder, public = copied("monitored"), Public(["app:db", "exporter:db"], ["cut-link-app-db"], "app")
+    folder, public = copied("monitored"), Public(["app:db", "exporter:db"], [], "app")
     name = started(folder)
     assert "mysqld_exporter" in attaching.inside(f"{name}-exporter-1", "sh", "-c", "cat /proc/[0-9]*/comm")
     attached_drilled_and_restored(command, attach, public, folder, name)

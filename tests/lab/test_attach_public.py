@@ -103,7 +103,9 @@ def everything(name: str, public: Public) -> dict[str, object]:
         "networks": networks,
         "volumes": sorted(attaching.volumes_of(name)),
         "hosts": {
-            one.name: (one.attrs["HostConfig"]["ExtraHosts"], one.attrs["HostConfig"]["Memory"]) for one in found
+            # Compose hands them to the engine in any order.
+            one.name: (sorted(one.attrs["HostConfig"]["ExtraHosts"] or []), one.attrs["HostConfig"]["Memory"])
+            for one in found
         },
         "ports": {one.name: sorted(one.attrs["HostConfig"]["PortBindings"] or {}) for one in found},
         "replication": {
