@@ -58,6 +58,7 @@ MORE = [
     ("chain", "switchover"),
     ("fanout", "switchover"),
     ("galera", "lose-majority"),
+    ("galera", "rolling-restart"),
     ("group", "multi-primary"),
     ("semisync", "infinite-timeout"),
     ("semisync", "flapping-link"),
