@@ -16,6 +16,7 @@ from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
 from replication_lab.witnesses.acts import ContainerWitness
 from replication_lab.witnesses.sampled import EVERY_SECONDS
+from replication_lab.witnesses.servers import DEFINED
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.replica import Replica
@@ -211,6 +212,19 @@ def test_a_command_that_others_run_in_a_node_is_unknown(drilled):
     result = drilled("single", "pause", meanwhile=lambda lab: once_written(lab, lambda _: run(lab)), when="pause")
 
     assert "server: command 'sh -c echo meddled'" in doubts_of(result)
+
+
+def test_a_durability_that_others_loosen_for_a_moment_is_unknown(drilled):
+    """The lab has not set it, and it has its value again when the drill goes on."""
+
+    def loosen(lab):
+        for value in (0, 1):
+            lab.node("server").server().execute(f"SET GLOBAL innodb_flush_log_at_trx_commit = {value}")
+            clock.pause(1)
+
+    doubts = doubts_of(drilled("single", "backup-lock", meanwhile=loosen))
+
+    assert f"{DEFINED}: at " in doubts and "innodb_flush_log_at_trx_commit was 0 on server, after 1" in doubts
 
 
 def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, command):

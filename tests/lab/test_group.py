@@ -8,12 +8,14 @@ import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import nodes, sql_files, start_options, up
 from replication_lab.model.core.errors import LabError, OutcomeUnknown
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.replication import group as kind
+from replication_lab.witnesses import sampled
 from replication_lab.witnesses.servers import STAYED
-from replication_lab.world import catalogue, clock, signals
+from replication_lab.world import catalogue, clock, requests_made, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.client import ApplicationClient
@@ -86,8 +88,53 @@ def test_a_primary_that_others_elect_for_a_moment_is_told(group):
 
     proof = proof_while(group, STAYED, elect)
 
-    # The proof names a few of the changes that each node tells.
-    assert not proof.ok and "primary was node2 on node" in str(proof.found)
+    # The proof names a few of the changes that each node tells; each logs the first one before it is read.
+    assert not proof.ok and "logged: Starting group operation local execution: Primary" in str(proof.found)
+
+
+def test_one_that_they_elect_between_two_readings_is_told_by_the_log_also_after_a_fault(group, monkeypatch):
+    """By then a group may elect another one, but by itself it starts no such operation."""
+    # A second before it and after it: no other reading comes between, and none is missed.
+    monkeypatch.setattr(sampled, "EVERY_SECONDS", 2.5)
+    uuids = {node: group.node(node).server().value("SELECT @@server_uuid") for node in NODES}
+
+    def elect():
+        with requests_made.noted("kill", "a node of this lab"):
+            pass
+        for node in ("node2", "node1"):
+            kind.Group(group).writer().execute(f"SELECT group_replication_set_as_primary('{uuids[node]}')")
+
+    proof = proof_while(group, STAYED, elect)
+
+    assert not proof.ok
+    assert "logged: Starting group operation local execution: Primary election change" in str(proof.found)
+
+
+@pytest.mark.long
+def test_a_primary_that_others_elect_after_a_switchover_is_unknown(drilled):
+    """There and back at once: neither a reading of the roles nor the number of the group's view shows it."""
+
+    def elect(lab):
+        clock.pause(2)
+        for node in ("node3", "node2"):
+            uuid = lab.node(node).server().value("SELECT @@server_uuid")
+            lab.node("node2").server().execute(f"SELECT group_replication_set_as_primary('{uuid}')")
+
+    result = drilled("group", "switchover", meanwhile=elect)
+    doubts = "; ".join(result.doubts)
+
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert f"{STAYED}: at " in doubts and "logged: Starting group operation local execution" in doubts
+
+
+def test_a_primary_that_the_lab_elects_is_no_doubt(group):
+    """It asks for each change itself."""
+
+    def elect():
+        for node in ("node2", "node1"):
+            kind.Group(group).take_over(node)
+
+    assert proof_while(group, STAYED, elect).ok
 
 
 def write(lab):

@@ -139,18 +139,23 @@ def read_since(witness, moment):
 
 
 @pytest.mark.parametrize("cluster", [GALERA], indirect=True, ids=["galera"])
-def test_a_change_between_two_readings_is_told_by_the_log(cluster, monkeypatch):
-    """The readings before it and after it are equal."""
+@pytest.mark.parametrize(
+    ("name", "away", "told"),
+    [("wsrep_desync", "ON", "Shifting SYNCED"), ("wsrep_cluster_address", "''", "Received NON-PRIMARY")],
+)
+def test_a_change_between_two_readings_is_told_by_the_log(cluster, monkeypatch, name, away, told):
+    """The states before it and after it are equal."""
     monkeypatch.setattr(sampled, "EVERY_SECONDS", BETWEEN_SECONDS)
-    zero, witness = clock.timer(), servers.members(cluster)
+    node, zero = cluster.node("node2").server(), clock.timer()
+    before, witness = repr(node.settings(name)[name]), servers.members(cluster)
     read_since(witness, zero)
-    cluster.node("node2").server().execute("SET GLOBAL wsrep_desync = ON", "SET GLOBAL wsrep_desync = OFF")
+    node.execute(f"SET GLOBAL {name} = {away}", f"SET GLOBAL {name} = {before}")
     read_since(witness, clock.timer())
     seen = {each.what for each in witness.observation(zero).contrary}
     witness.close()
 
     assert {one for one in seen if one.startswith("state was")} == set()
-    assert any(one.startswith("node2 logged: Shifting SYNCED") for one in seen), seen
+    assert any(one.startswith(f"node2 logged: {told}") for one in seen), seen
 
 
 def test_a_cluster_without_a_majority_is_named_with_the_way_out(cluster):

@@ -105,7 +105,7 @@ class FakeMember:
 
 @pytest.fixture
 def member():
-    requests_made.forget_setting(FakeMember.address, "wsrep_desync")
+    requests_made._settings.clear()
     return Member(lambda server: dict(vars(server)["now"]))
 
 
@@ -130,38 +130,80 @@ def test_what_a_cluster_does_after_a_fault_is_told_as_that_and_what_is_set_is_no
     assert isinstance(state, Following) and not isinstance(variable, Following)
 
 
-def test_a_node_that_never_answers_is_not_observed(monkeypatch):
+def log_of(*lines):
+    """Return a service with a log that a test writes."""
+    found = SimpleNamespace(lines=list(lines), container=SimpleNamespace(id="f00d"))
+    found.dated_logs = lambda: list(found.lines)
+    return found
+
+
+@pytest.fixture
+def clustered(monkeypatch):
+    """Return the witness of a cluster of one node, by its kind and its log."""
+    opened = []
+
+    def of(log, kind="galera", read=lambda _: {"state": "Synced"}):
+        monkeypatch.setitem(servers.READ, kind, read)
+        log.server = lambda: SimpleNamespace(answering_within=lambda _: FakeMember())
+        topology = SimpleNamespace(replication=kind, nodes=[SimpleNamespace(name="node1")])
+        lab = SimpleNamespace(topology=topology, node=lambda _: log, service=lambda _: log, refresh=lambda: None)
+        lab.another = lambda: lab
+        opened.append(servers.members(lab))
+        return opened[-1]
+
+    yield of
+    for each in opened:
+        each.close()
+
+
+def test_a_node_that_never_answers_is_not_observed(clustered):
     """As one that does not tell the lab's account the state of its cluster."""
 
     def silent(_server):
         raise LabError("denied", "an account that may read it")
 
-    monkeypatch.setitem(servers.READ, "galera", silent)
-    node = SimpleNamespace(
-        server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()), dated_logs=lambda: []
-    )
-    topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
-    lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
-    lab.another = lambda: lab
-    zero, witness = clock.timer(), servers.members(lab)
+    zero, witness = clock.timer(), clustered(log_of(), read=silent)
     clock.pause(0.3)
     assert witness.observation(zero).gap_s >= 0.3
-    witness.close()
 
 
-def test_a_change_between_two_readings_is_in_the_log_of_the_node(monkeypatch):
-    """What was logged before the witness began is not its concern."""
-    monkeypatch.setitem(servers.READ, "galera", lambda _: {"state": "Synced"})
-    lines = [(time.time() - 60, "Shifting SYNCED -> OPEN"), (time.time() + 0.1, "Shifting SYNCED -> DONOR (TO: 5)")]
-    node = SimpleNamespace(
-        server=lambda: SimpleNamespace(answering_within=lambda _: FakeMember()), dated_logs=lambda: lines
-    )
-    topology = SimpleNamespace(replication="galera", nodes=[SimpleNamespace(name="node1")])
-    lab = SimpleNamespace(topology=topology, node=lambda _: node, refresh=lambda: None)
-    lab.another = lambda: lab
-    zero, witness = clock.timer(), servers.members(lab)
+def test_a_change_between_two_readings_is_in_the_log_of_the_node(clustered):
+    """What was logged before the witness began is not its concern, whatever the clock says."""
+    log = log_of((time.time() + 60, "Shifting SYNCED -> OPEN"))
+    zero, witness = clock.timer(), clustered(log)
+    log.lines.append((time.time() + 60.1, "Shifting SYNCED -> DONOR (TO: 5)"))
     assert contrary(witness, zero) == ["node1 logged: Shifting SYNCED -> DONOR"]
-    witness.close()
+
+
+def test_another_primary_is_a_doubt_after_a_fault_too_unless_the_lab_asked_for_it(clustered):
+    """A group elects one by itself after a fault, but no group starts the operation by itself."""
+    log = log_of()
+    zero, witness = clock.timer(), clustered(log, "group")
+    with requests_made.noted("kill", "node2"):
+        log.lines.append((time.time(), "'Starting group operation local execution: Primary election change'"))
+    said = "node1 logged: Starting group operation local execution: Primary election change"
+    assert contrary(witness, zero) == [said]
+    with requests_made.noted("primary", "node2"):
+        pass
+    assert contrary(witness, zero) == []
+
+
+def test_a_log_that_cannot_be_read_is_a_doubt(clustered):
+    """As with a logging driver that keeps nothing, or one that keeps only the newest lines."""
+    log = log_of((1.0, "started"))
+    zero, witness = clock.timer(), clustered(log)
+    log.lines = [(9.0, "Shifting SYNCED -> OPEN")]
+    assert contrary(witness, zero) == ["not known what node1 logged: the log of node1 had lost its first lines"]
+    log.container.id = "anew"
+    assert contrary(witness, zero) == []
+
+    def unread():
+        raise LabError("the log of node1 cannot be read", "a log that the engine keeps")
+
+    log.dated_logs = unread
+    assert contrary(witness, zero) == ["not known what node1 logged: the log of node1 cannot be read"]
+    with pytest.raises(LabError, match="cannot be read"):
+        clustered(log)
 
 
 def test_a_variable_that_the_lab_sets_itself_is_its_own(member):
@@ -189,10 +231,14 @@ BEFORE = [
 ]
 
 
+def answering(*lines):
+    return SimpleNamespace(ask=lambda: "\n".join(lines))
+
+
 @pytest.fixture
 def resource():
     found = ResourceStates("node2", managed=False)
-    assert found.changes(BEFORE) == []
+    assert found.changes(answering(*BEFORE)) == []
     return found
 
 
@@ -225,24 +271,26 @@ def change(rest):
 )
 def test_each_change_is_told_and_whether_a_fault_can_be_its_cause(resource, line, words, by_itself):
     """A lost peer ends a connection; roles change by commands only."""
-    (found,) = resource.changes([line])
+    (found,) = resource.changes(answering(line))
     assert (found, isinstance(found, Following)) == (words, by_itself)
 
 
 def test_a_manager_changes_roles_by_itself_after_a_fault():
     """Pacemaker promotes the machine that is left."""
     found = ResourceStates("node2", managed=True)
-    found.changes(BEFORE)
-    assert isinstance(found.changes([change("resource name:lab role:Primary")])[0], Following)
+    found.changes(answering(*BEFORE))
+    assert isinstance(found.changes(answering(change("resource name:lab role:Primary")))[0], Following)
 
 
 def test_lines_that_tell_no_change_are_left_out(resource):
     """A second list of all states, as after a new connection, is compared with the first."""
     assert (
-        resource.changes([*BEFORE, "call helper name:lab helper:before-resync-target", "change device disk:UpToDate"])
+        resource.changes(
+            answering(*BEFORE, "call helper name:lab helper:before-resync-target", "change device disk:UpToDate")
+        )
         == []
     )
-    assert resource.changes(["exists device name:lab volume:0 disk:Outdated"]) == [
+    assert resource.changes(answering("exists device name:lab volume:0 disk:Outdated")) == [
         "disk was Outdated on node2, after UpToDate"
     ]
 
@@ -250,13 +298,9 @@ def test_lines_that_tell_no_change_are_left_out(resource):
 # --- what a program tells ---------------------------------------------------------------------------------------------
 
 
-def answering(*lines):
-    return SimpleNamespace(ask=lambda: "\n".join(lines))
-
-
 def test_a_change_during_a_request_of_this_process_is_its_own():
     """The program tells what happened, not for whom."""
-    changes = Changes(list, lambda one: one.what == "node1", "f00d")
+    changes = Changes(lambda asked: asked.ask().splitlines(), lambda one: one.what == "node1", "f00d")
     assert changes(answering("it changed")) == ["it changed"]
     with requests_made.noted("kill", "node2"):
         assert changes(answering("it changed")) == ["it changed"]
@@ -266,7 +310,7 @@ def test_a_change_during_a_request_of_this_process_is_its_own():
 
 def test_a_container_that_the_lab_started_may_change_for_a_while():
     """It makes its rules, or brings its disk up."""
-    changes = Changes(list, lambda _: False, "node1")
+    changes = Changes(lambda asked: asked.ask().splitlines(), lambda _: False, "node1")
     requests_made._made.append(requests_made.OwnRequest("start", "node1", clock.timer() - 30, clock.timer() - 29))
     assert changes(answering("it changed")) == []
     for container, ago in (("node1", 90), ("node2", 30)):

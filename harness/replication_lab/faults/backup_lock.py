@@ -10,6 +10,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import Setting
 from replication_lab.model.lab import mysql_errors
+from replication_lab.world import requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -67,7 +68,7 @@ class BackupLock(OnServers):
 
     def _is_locked(self, node: str) -> bool:
         """Return whether a statement that changes nothing waits for the lock."""
-        with closing(self.server(node).another()) as server:
+        with closing(self.server(node).another()) as server, requests_made.noted(requests_made.DEFINES, node):
             try:
                 server.execute(*TRIES, server.dialect.locks[self._lock].excludes)
             except LabError as error:

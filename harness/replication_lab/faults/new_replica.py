@@ -19,7 +19,7 @@ from replication_lab.model.drill.drill import NEW_REPLICA
 from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
-from replication_lab.world import clock
+from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import volumes
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
@@ -116,7 +116,8 @@ class NewReplica(OnServers):
         # Only the node itself knows that it has this database.
         self._alone(self.server(node), f"CREATE DATABASE IF NOT EXISTS {OLD}")
         copy = self._load if self._way.load else self._fill if self._way.fill else self._clone
-        copy(node)
+        with requests_made.noted(requests_made.DEFINES, node):
+            copy(node)
         self._disable_events(self.server(node))
         replica = self.replica(node)
         replica.follow(*failover.dialled(self.lab, self._source, node))

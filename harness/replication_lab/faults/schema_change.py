@@ -95,14 +95,14 @@ class SchemaChange(OnServers):
         # An earlier step of the drill may have changed it since this fault was made.
         self._before = definition(self.server(self._node))
         # What a node does meanwhile follows from it: with RSU it leaves flow control.
-        with requests_made.noted(SCHEMA_CHANGE, self._node):
+        with requests_made.noted(SCHEMA_CHANGE, self._node), requests_made.noted(requests_made.DEFINES, self._node):
             if self._way.command:
                 self._run_tool()
             else:
                 for node in self.nodes if self._way.each else [self._node]:
                     clock.try_again(partial(self._alter_on, node), LabError, self._way.tries)
-        self._wanted = definition(self.server(self._node))
-        super().inject()
+            self._wanted = definition(self.server(self._node))
+            super().inject()
 
     def _alter_on(self, node: str) -> None:
         with closing(self.server(node).answering_within(CHANGE_SECONDS)) as session:

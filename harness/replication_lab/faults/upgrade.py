@@ -12,7 +12,7 @@ from replication_lab.model.drill.drill import UPGRADE
 from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.replication.fence import FENCES, ROLE
-from replication_lab.world import clock
+from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.exchange import exchange
@@ -112,7 +112,8 @@ class Upgrade(OnNodes):
         if has_program and parse_version(self.lab.node(node).server().version()).family == "mariadb":
             user, password = self.lab.administrator(node)
             words = (SYSTEM_TABLES, "--skip-ssl", f"--user={user}", "--silent")
-            self.lab.node(node).run(*words, environment={"MYSQL_PWD": password})
+            with requests_made.noted(requests_made.DEFINES, node):
+                self.lab.node(node).run(*words, environment={"MYSQL_PWD": password})
 
     def acts(self, node: str) -> Proof:
         runs = self._before[node] if self.refusals.get(node) else self._to

@@ -10,7 +10,7 @@ from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.replication import received
 from replication_lab.replication.fence import ROLE, Fence
 from replication_lab.replication.role_changes import FAILOVER, REJOIN
-from replication_lab.world import at_once, catalogue, clock, lab_files, signals
+from replication_lab.world import at_once, catalogue, clock, lab_files, requests_made, signals
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import gtid
@@ -313,7 +313,8 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> TakenBack:
     received.forget(lab, node)
     old.set_global(read_only=1)
     if errant:
-        BinaryLog(old).reset_gtids_to(clone(source, old))
+        with requests_made.noted(requests_made.DEFINES, node):
+            BinaryLog(old).reset_gtids_to(clone(source, old))
     else:
         replica.resume()
     follow_as_replica(lab, old, source.name)

@@ -1,7 +1,6 @@
 """Was each act on a container, a link or an emulated disk made by this process? Each lists what is requested."""
 
 import re
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from replication_lab.world import clock, requests_made
 from replication_lab.world.disks.spindle import ASKED
 from replication_lab.world.docker.engine_events import EngineEvent, EngineEvents
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
 from replication_lab.world.packets import netem, packet_loss
 from replication_lab.world.packets.toxiproxy import Toxiproxy
 from replication_lab.world.requests_made import SENDER
@@ -32,7 +32,6 @@ READS = (
     "guest cluster address",
     f"sh -c {LOOKS}",
     f"guest sh -c {LOOKS}",
-    "mariadb --skip-ssl --host",
     "printenv ",
     "cat ",
     "silence",
@@ -46,10 +45,12 @@ EXPECTED = (
     # The client of `lab sql`. A client outside of the container could do the same.
     re.compile(r"(env MYSQL_PWD= guest --terminal bash -c .* bash )?(mariadb|mysql) -u\S+( [^\s-]\S*)?"),
     re.compile(r"sh -c command -v \S+ \|\| true"),
+    re.compile(r"mariadb --skip-ssl --host=\S+ --user=\S+ --connect-timeout=2 -N -e SELECT [^;]*"),
 )
 # How the engine runs a health check that is not a list of words, unless the image names another shell.
 IN_SHELL, SHELL = "CMD-SHELL", ["/bin/sh", "-c"]
 PLUGIN = "/usr/local/lib/spindle.so"
+DISKS_KEPT = "no other program changed an emulated disk of the lab"
 
 
 class ContainerWitness:
@@ -164,33 +165,16 @@ class _Proxies:
         return [f"the proxies of {self.service} changed"] if changed else []
 
 
-class DiskWitness:
-    """The emulated disks of a lab, observed from its making on: their limits, their write cache, and their failures."""
+def disk_requests(lab: Lab) -> Sampled[Server]:
+    """Return the witness of a lab's emulated disks: each logs who asks for other limits, another cache or a failure."""
+    disks = [name for name, each in lab.containers.items() if PLUGIN in _command(each.attrs)]
+    return Sampled(DISKS_KEPT, lab, {}, logged=dict.fromkeys(disks, _asked))
 
-    obligation = "no other program changed an emulated disk of the lab"
 
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-        self._disks = [name for name, each in lab.containers.items() if PLUGIN in _command(each.attrs)]
-        self._before = {name: self._lab.service(name).dated_logs() for name in self._disks}
-        self._began = clock.timer()
-
-    def _by_others(self, disk: str, wall: float) -> list[tuple[float, str]]:
-        """Return each change of a disk since the beginning that others requested, with its time by the wall clock."""
-        log, before = self._lab.service(disk).dated_logs(), self._before[disk]
-        if log[: len(before)] != before:
-            return [(wall, f"the log of {disk} had lost its first lines")]
-        lines = [(at, ASKED.search(line)) for at, line in log[len(before) :]]
-        return [(at, f"{found[1]} asked {disk} for {found[2]}") for at, found in lines if found and found[1] != SENDER]
-
-    def observation(self, zero: float) -> Observation:
-        """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
-        now, wall = clock.timer(), time.time()
-        by_others = [(now - (wall - at), what) for disk in self._disks for at, what in self._by_others(disk, wall)]
-        return Observation.between(self.obligation, zero, (self._began, now), by_others)
-
-    def close(self) -> None:
-        """Nothing runs."""
+def _asked(disk: str, _at: float, line: str) -> str:
+    """Return in words what others asked a disk for, by a line of its log."""
+    found = ASKED.search(line)
+    return f"{found[1]} asked {disk} for {found[2]}" if found and found[1] != SENDER else ""
 
 
 def _command(attributes: dict) -> list[str]:

@@ -1,10 +1,8 @@
 """A witness that reads again and again: states that no log and no counter records, or a log that a node keeps."""
 
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -22,6 +20,8 @@ EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
 Asked = TypeVar("Asked")
 # Returns what is not as it should be now, in words; LabError of a node that does not answer.
 Reading = Callable[[Asked], Sequence[str]]
+# Returns in words what a line of a service's log tells, with its moment of the clock's timer; empty for nothing.
+Told = Callable[[str, float, str], str]
 TELLS = (Path(__file__).parent / "tells.sh").read_text()
 # By how much a program may tell a change later than it was made: a machine's only CPU may be busy.
 LATE_SECONDS = 1.0
@@ -43,25 +43,26 @@ def server_of(lab: Lab, node: str) -> Server:
 class Sampled(Generic[Asked]):
     """Reads again and again from its making on, each node in a thread of its own."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is read, where, how often, and what is logged
         self,
         obligation: str,
         lab: Lab,
         readings: Mapping[str, Reading[Asked]],
         reach: Callable[[Lab, str], Asked] = server_of,  # type: ignore[assignment]  # of readings of servers
         answers: Callable[[Lab, str], bool] = lambda *_: False,
-        logged: re.Pattern[str] | None = None,
+        logged: Mapping[str, Told] | None = None,
+        every: float = 0,
     ) -> None:
         """Begin to read; `readings` are by node.
 
         `reach` returns what a node's reading asks. Where `answers` says that a node should answer and it does not, it
-        is not observed. `logged` matches what a node logs at each change, however short.
+        is not observed. `logged` tells the changes in logs, by service. `every` is the pause.
         """
-        self._logged = logged
+        self._logs = [(LogFromNow(lab, service), told) for service, told in (logged or {}).items()]
         # A query to a frozen node locks its connection.
         self.obligation, self._lab, self._reach, self._answers = obligation, lab.another(), reach, answers
         self._contrary: list[tuple[float, str]] = []
-        self._gap_s, self._stop, self._began = 0.0, threading.Event(), clock.timer()
+        self._gap_s, self._stop, self._began, self._every = 0.0, threading.Event(), clock.timer(), every
         # When each node answered last; None of one that does not answer.
         self._last: dict[str, float | None] = dict.fromkeys(readings, self._began)
         self._threads = [
@@ -88,7 +89,7 @@ class Sampled(Generic[Asked]):
                 self._gap_s = max(self._gap_s, now - (self._last[node] or now))
                 self._contrary += [(now, each) for each in wrong]
                 self._last[node] = now
-            clock.pause(EVERY_SECONDS, unless=self._stop)
+            clock.pause(self._every or EVERY_SECONDS, unless=self._stop)
 
     def observation(self, zero: float) -> Observation:
         """Return what was seen until now; `zero` is the moment of the clock's timer that times are counted from."""
@@ -100,19 +101,10 @@ class Sampled(Generic[Asked]):
         )
         contrary = [
             (at, what)
-            for at, what in [*self._contrary, *self._by_logs()]
+            for at, what in [*self._contrary, *(each for log, told in self._logs for each in log.changes(told))]
             if not isinstance(what, Following) or zero <= at < disturbed
         ]
         return Observation.between(self.obligation, zero, (self._began, now), contrary, max([self._gap_s, *gaps]))
-
-    def _by_logs(self) -> Iterator[tuple[float, str]]:
-        """Yield each change that a node has logged since the beginning."""
-        now, wall, logged = clock.timer(), time.time(), self._logged
-        for node in self._last if logged else ():
-            with suppress(LabError):
-                for at, line in self._lab.node(node).dated_logs():
-                    if logged and (moment := now - (wall - at)) >= self._began and (found := logged.search(line)):
-                        yield moment, Following(f"{node} logged: {found[0]}")
 
     def close(self) -> None:
         self._stop.set()
@@ -120,8 +112,32 @@ class Sampled(Generic[Asked]):
             thread.join(ANSWER_SECONDS)
 
 
+class LogFromNow:
+    """What a service logs from now on, by its place in the log, whatever clocks do; LabError if there is no log."""
+
+    def __init__(self, lab: Lab, service: str) -> None:
+        self._lab, self._name, self._container = lab, service, lab.service(service).container.id
+        self._before = lab.service(service).dated_logs()
+
+    def changes(self, told: Told) -> list[tuple[float, str]]:
+        """Return what the new lines tell, each with its moment of the clock's timer, or why that is not known."""
+        try:
+            return [(at, said) for at, line in self._new_lines() if (said := told(self._name, at, line))]
+        except LabError as error:
+            return [(clock.timer(), f"not known what {self._name} logged: {error.found}")]
+
+    def _new_lines(self) -> list[tuple[float, str]]:
+        found = self._lab.service(self._name)
+        # One that the lab has made anew has a new log.
+        before = self._before if found.container.id == self._container else []
+        log, now, wall = found.dated_logs(), clock.timer(), time.time()
+        if log[: len(before)] != before:
+            raise LabError(f"the log of {self._name} had lost its first lines", "a log that only grows")
+        return [(now - (wall - at), line) for at, line in log[len(before) :]]
+
+
 def told_by(
-    obligation: str, lab: Lab, readings: Mapping[str, "Changes"], command: Callable[[str], list[str]]
+    obligation: str, lab: Lab, readings: Mapping[str, "Changes[Conversation]"], command: Callable[[str], list[str]]
 ) -> Sampled[Conversation]:
     """Return the witness of these services; `command` returns what tells the changes of each of them.
 
@@ -143,22 +159,21 @@ def told_by(
 
 
 @dataclass
-class Changes:
+class Changes(Generic[Asked]):
     """Changes of one service that this process did not cause by a request of its own.
 
-    `changes` returns what lines tell, in words; `explains` whether a request of this process may cause it. A start of
-    its own `container` does so for a while.
+    `changes` returns what has changed, in words; `explains` whether a request of this process may cause it. A start of
+    its own `container`, if it has one, does so for a while.
     """
 
-    changes: Callable[[list[str]], list[str]]
+    changes: Callable[[Asked], list[str]]
     explains: Callable[[OwnRequest], bool]
-    container: str
+    container: str = ""
     _last: float = field(default_factory=clock.timer)
 
-    def __call__(self, asked: Conversation) -> list[str]:
-        since, lines = self._last, asked.ask().splitlines()
+    def __call__(self, asked: Asked) -> list[str]:
+        since, found = self._last, self.changes(asked)
         self._last = clock.timer()
-        found = self.changes(lines)
         return found if found and not self._is_own(since, self._last) else []
 
     def _is_own(self, since: float, now: float) -> bool:

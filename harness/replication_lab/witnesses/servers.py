@@ -1,5 +1,6 @@
 """Did servers keep their variables, their states, their cluster and their links? Each is asked again and again."""
 
+import math
 import re
 import threading
 from collections.abc import Callable, Collection
@@ -9,12 +10,13 @@ from functools import partial
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.topology import Link
 from replication_lab.replication import group, kind_of
-from replication_lab.witnesses.sampled import Following, Sampled
+from replication_lab.witnesses.sampled import LATE_SECONDS, Changes, Following, Sampled
 from replication_lab.world import clock, requests_made
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.requests_made import OwnSetting
+from replication_lab.world.requests_made import DEFINES, OwnSetting, has_set, made
 
 KEPT = "the servers kept each variable that the lab set"
 HELD = "each server stayed in the state in which a fault held it"
@@ -30,10 +32,24 @@ SENDS = "Binlog Dump"
 STAYED = "no node left its cluster, joined one or desynchronized, but by what the lab did"
 # Galera's variables by which a node leaves its cluster, or does without it, while it runs.
 SET = ("wsrep_cluster_address", "wsrep_desync")
-# What a node of Galera logs when it leaves its cluster, or does without it. The log cannot be turned back.
-LOGGED = re.compile(r"Shifting SYNCED -> \S+")
-# By when what this process has set is noted.
-NOTED_SECONDS = 0.05
+# Variables that every server has, by which others change what survives or what a commit costs.
+DURABLE = ("sync_binlog", "innodb_flush_log_at_trx_commit", "innodb_io_capacity", "general_log", "slow_query_log")
+VARIABLES = (*SET, *DURABLE)
+# What a node logs when it leaves its cluster, does without it or lost its majority; and what all members of a group log
+# when somebody asks for another primary or mode, which none does by itself. A log cannot be turned back.
+LOGGED = {
+    "galera": re.compile(r"Shifting SYNCED -> \S+|Received NON-PRIMARY"),
+    "group": re.compile(r"Starting group operation local execution: [^']+"),
+}
+DEFINED = "no other program changed a table, or a server's durability or logs"
+# Counters need not be read often: an idle server takes milliseconds for an answer.
+DEFINED_SECONDS = 0.7
+# Nobody who has changed a table can change it back without one of these; a new table changes no other one. A server
+# counts them, also those that it repeats. Triggers add to what statements do.
+COUNTED = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
+COUNTED += ["create_trigger", "drop_trigger"]
+# And by how much the moment of a server's start seems to vary: it tells whole seconds.
+UPTIME, FLUSHED, VARY_SECONDS = "Uptime", "Uptime_since_flush_status", 2
 
 
 def variables(lab: Lab) -> Sampled[Server]:
@@ -62,6 +78,43 @@ def _has_restarted(server: Server, since: OwnSetting) -> bool:
     """Return whether a server was started again, and lost what was set: it tells whole seconds since its start."""
     up = server.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")[0]["Value"]
     return clock.timer() - float(up) > since.at
+
+
+def definitions(lab: Lab) -> Sampled[Server]:
+    """Return the witness of all servers of a lab; the tables of an attached project are its applications' to change."""
+    # The second machine of a replicated disk has no server to ask.
+    many = 0 if isinstance(lab, AttachedLab) else 1 if lab.topology.replication == "drbd" else None
+    readings = {
+        node.name: partial(_altered, Changes(Statements().changes, lambda one: one.kind == DEFINES), Member(_durable))
+        for node in lab.topology.nodes[:many]
+    }
+    return Sampled(DEFINED, lab, readings, every=DEFINED_SECONDS)
+
+
+def _altered(tables: Changes[Server], durable: "Member", server: Server) -> list[str]:
+    return [*tables(server), *durable(server)]
+
+
+@dataclass
+class Statements:
+    """The statements that a server has counted until the reading before."""
+
+    _before: dict[str, int] = field(default_factory=dict)
+    _started: float = -math.inf
+
+    def changes(self, server: Server) -> list[str]:
+        """Return each kind of statement that was counted since then; a server that has started counts anew."""
+        now = server.counters(*(f"Com_{name}" for name in COUNTED), UPTIME, FLUSHED)
+        # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
+        now[FLUSHED] = now[UPTIME] - now[FLUSHED]
+        before, started, then = self._before, clock.timer() - now[UPTIME], self._started
+        self._before, self._started = now, started
+        if started > then + VARY_SECONDS:
+            return []
+        if now[FLUSHED] != before[FLUSHED]:
+            return [f"{server.name} flushed its counters"]
+        grown = {name: now[f"Com_{name}"] - before[f"Com_{name}"] for name in COUNTED}
+        return [f"{server.name} counted {many:d} {name.replace('_', ' ')}" for name, many in grown.items() if many]
 
 
 def hold(lab: Lab, node: str, fault: object, contrary: Contrary) -> None:
@@ -129,7 +182,7 @@ def members(lab: Lab) -> Sampled[Server]:
     told = READ.get(lab.topology.replication)
     readings = {node.name: Member(told) for node in lab.topology.nodes} if told else {}
     # One that never answers is not observed: as to an account that may not read the state of replication.
-    logged = LOGGED if lab.topology.replication == "galera" else None
+    logged = dict.fromkeys(readings, partial(_logged, lab.topology.replication))
     return Sampled(STAYED, lab, readings, answers=lambda _, node: not readings[node].has_answered, logged=logged)
 
 
@@ -145,12 +198,25 @@ def _group(server: Server) -> dict[str, str]:
     return {"state": found.state, "view": found.view_id, "role": found.role, "primary": " ".join(found.primaries)}
 
 
+def _durable(server: Server) -> dict[str, str]:
+    return server.global_values(*DURABLE)
+
+
 READ: dict[str, Callable[[Server], dict[str, str]]] = {"galera": _galera, "group": _group}
+
+
+def _logged(replication: str, node: str, at: float, line: str) -> str:
+    """Return in words what a line of a node's log tells; nothing of an election that the lab asks for."""
+    said = f"{node} logged: {found[0]}" if (found := LOGGED[replication].search(line)) else ""
+    if not said or replication == "galera":
+        return Following(said)
+    own = (one for one in made() if one.kind == "primary")
+    return "" if any(one.overlaps(at - LATE_SECONDS, at + LATE_SECONDS) for one in own) else said
 
 
 @dataclass
 class Member:
-    """A node of a cluster, compared with what it told before; what is set is lost when its server ends."""
+    """What a node tells, compared with what it told before; what is set is lost when its server ends."""
 
     read: Callable[[Server], dict[str, str]]
     _server: Server | None = None
@@ -162,16 +228,13 @@ class Member:
 
     def __call__(self, server: Server) -> list[str]:
         now = self.read(server)
-        lost = () if server is self._server else SET
+        lost = () if server is self._server else VARIABLES
         before = {name: self._before.get(name, value) for name, value in now.items() if name not in lost}
         self._server, self._before = server, now
-        changed = [name for name in before if now[name] != before[name]]
-        if set(changed) & set(SET):
-            clock.pause(NOTED_SECONDS)
-            changed = [name for name in changed if name not in requests_made.settings_made(server.address)]
+        changed = [name for name in before if now[name] != before[name] and not has_set(server.address, name)]
         return [_told(name, server.name, now[name], before[name]) for name in changed]
 
 
 def _told(name: str, node: str, now: str, before: str) -> str:
     said = f"{name} was {now or 'unknown'} on {node}, after {before or 'unknown'}"
-    return said if name in SET else Following(said)
+    return said if name in VARIABLES else Following(said)

@@ -58,10 +58,10 @@ def packet_rules(lab: Lab) -> Sampled[Conversation]:
     return told_by(KEPT_RULES, lab, readings, lambda _: RULES_COMMAND)
 
 
-def _changed_rules(service: str, lines: list[str]) -> list[str]:
+def _changed_rules(service: str, told_by_kernel: Conversation) -> list[str]:
     """Return each change of a network's rules but the number of its generation, which follows it."""
-    told = [line.strip().removeprefix("EVENT: ") for line in lines if line.strip().startswith("EVENT: ")]
-    return [f"{service}: {each}" for each in told]
+    lines = map(str.strip, told_by_kernel.ask().splitlines())
+    return [f"{service}: {line.removeprefix('EVENT: ')}" for line in lines if line.startswith("EVENT: ")]
 
 
 def replicated_disks(lab: Lab) -> Sampled[Conversation]:
@@ -87,8 +87,8 @@ class ResourceStates:
     managed: bool
     _states: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def changes(self, lines: list[str]) -> list[str]:
-        return [each for line in lines for each in self._changes(line)]
+    def changes(self, told_by_drbd: Conversation) -> list[str]:
+        return [each for line in told_by_drbd.ask().splitlines() for each in self._changes(line)]
 
     def _changes(self, line: str) -> list[str]:
         found = LINE.match(line)

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
-from replication_lab.witnesses.acts import ContainerWitness, DiskWitness, LinkWitness
-from replication_lab.witnesses.servers import CROSSES, HELD, KEPT, STAYED, held_states, members, paths, variables
+from replication_lab.witnesses import servers
+from replication_lab.witnesses.acts import DISKS_KEPT, ContainerWitness, LinkWitness, disk_requests
 from replication_lab.witnesses.told_changes import KEPT_RULES, UNCHANGED, packet_rules, replicated_disks
 from replication_lab.world.docker.lab import Lab
 
@@ -17,13 +17,14 @@ from replication_lab.world.docker.lab import Lab
 ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     ContainerWitness.obligation: ContainerWitness,
     LinkWitness.obligation: LinkWitness,
-    CROSSES: paths,
-    KEPT: variables,
-    HELD: held_states,
-    STAYED: members,
+    servers.CROSSES: servers.paths,
+    servers.KEPT: servers.variables,
+    servers.DEFINED: servers.definitions,
+    servers.HELD: servers.held_states,
+    servers.STAYED: servers.members,
     UNCHANGED: replicated_disks,
     KEPT_RULES: packet_rules,
-    DiskWitness.obligation: DiskWitness,
+    DISKS_KEPT: disk_requests,
 }
 OBLIGATIONS = list(ALWAYS)
 
@@ -57,6 +58,6 @@ class Witnesses:
 @contextmanager
 def observing(lab: Lab, across: Collection[str] | None = None) -> Iterator[Witnesses]:
     """Observe a lab within the block; `across` names the links that replicas must read across, if not all."""
-    kinds = ALWAYS | {CROSSES: partial(paths, across=across)}
+    kinds = ALWAYS | {servers.CROSSES: partial(servers.paths, across=across)}
     with ExitStack() as stack:
         yield Witnesses([stack.enter_context(closing(kind(lab))) for kind in kinds.values()])

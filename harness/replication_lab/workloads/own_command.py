@@ -8,6 +8,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.question.load import Moments, kept
 from replication_lab.workloads.timed_script import Timed, rates
+from replication_lab.world import requests_made
 from replication_lab.world.docker.lab import Lab
 
 FORM = "START_US DURATION_US write|read ok|error"
@@ -133,7 +134,8 @@ class OwnCommand:
 
     def run(self, lab: Lab, seed: int) -> Timed:
         """Run the command; LabError when it fails or prints an invalid line."""
-        lines = lines_of(self._printed(lab, seed))
+        with requests_made.noted(requests_made.DEFINES, SERVICE):
+            lines = lines_of(self._printed(lab, seed))
         good = [line for line in lines if line.ok]
         commits = [line.duration / 1000 for line in good if line.writes]
         achieved = len(lines) / self.seconds

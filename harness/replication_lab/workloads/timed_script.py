@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from replication_lab.model.question.load import kept, planned
 from replication_lab.model.question.sql_load import Letters, Numbers, Transaction
 from replication_lab.workloads import sysbench
 from replication_lab.workloads.inserts import Inserted, parse
+from replication_lab.world import requests_made
 from replication_lab.world.docker.lab import Lab
 
 TIMER = Path(__file__).with_suffix(".lua")
@@ -48,7 +50,7 @@ class TimedScript:
 
     `options` are the script's own, `modules` the files beside it that it reads. `kinds` is how many events show all
     that it does. With a `rate`, so many events are to begin each second, at even times; those that have not begun when
-    the time is over are left out.
+    the time is over are left out. `defines` says that it may also change tables, as one of the user's may.
     """
 
     script: str
@@ -58,6 +60,7 @@ class TimedScript:
     seconds: int = 0
     rate: float = 0
     modules: tuple[GivenFile, ...] = ()
+    defines: bool = False
 
     def prepare(self, lab: Lab) -> None:
         """Hand the script to the load container, and have it make its tables if it has any."""
@@ -76,7 +79,8 @@ class TimedScript:
     def run(self, lab: Lab, seed: int) -> Timed:
         """Run the clients; LabError when a statement failed for another reason than a lock."""
         how = ("--events=0", f"--rand-seed={seed}", *self._extent)
-        printed = lab.service("load").run(*self._command(lab, self.clients), *how, "run")
+        with requests_made.noted(requests_made.DEFINES, "load") if self.defines else nullcontext():
+            printed = lab.service("load").run(*self._command(lab, self.clients), *how, "run")
         every = parse(printed)
         wrote = [(int(number), int(fastest) / 1000) for number, fastest in WROTE.findall(printed)]
         achieved = len(every.latencies_ms) / self.seconds if self.rate else every.throughput

@@ -27,7 +27,9 @@ CHANGES = re.compile(
     r"(guest )?bash -c (?!.*\nshow$)",
     re.DOTALL,
 )
-QUIET = {"archive", "post", "put"}
+# Tables are created, changed or dropped, or a load of the user's may do so.
+DEFINES = "defines"
+QUIET = {"archive", "post", "put", DEFINES}
 Address = tuple[str, int]
 
 
@@ -104,8 +106,8 @@ class OwnSetting:
     at: float
 
 
-# By the address and the variable. A container that is started again has another address, and its start values.
-_settings: dict[tuple[Address, str], OwnSetting] = {}
+# By the address and the variable; None while it is being set. A container that is started again has another address.
+_settings: dict[tuple[Address, str], OwnSetting | None] = {}
 
 
 def note_setting(address: Address, name: str, value: str) -> None:
@@ -117,10 +119,15 @@ def note_setting(address: Address, name: str, value: str) -> None:
 def forget_setting(address: Address, name: str) -> None:
     """Expect no value of a variable: it is being set."""
     with _lock:
-        _settings.pop((address, name), None)
+        _settings[address, name] = None
 
 
 def settings_made(address: Address) -> dict[str, OwnSetting]:
     """Return what this process has set on the server with an address."""
     with _lock:
-        return {name: one for (where, name), one in _settings.items() if where == address}
+        return {name: one for (where, name), one in _settings.items() if where == address and one}
+
+
+def has_set(address: Address, name: str) -> bool:
+    """Return whether this process has set a variable on the server with an address, or is setting it."""
+    return (address, name) in _settings

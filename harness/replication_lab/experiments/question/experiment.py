@@ -248,7 +248,7 @@ def load_of(question: Question) -> AnyLoad:
     if isinstance(workload, GivenFile):
         if not workload.name.endswith(".sql"):
             given = tuple(f"--{name}={value}" for name, value in question.script_options.items())
-            return TimedScript(workload.text, given, modules=workload.beside)
+            return TimedScript(workload.text, given, modules=workload.beside, defines=True)
         every = transactions(workload)
         return TimedScript(script_of(every), kinds=len(every))
     return TimedScript(

@@ -1,0 +1,83 @@
+"""Real servers count each statement that changes a table, also one that they repeat, and nothing hides that."""
+
+import re
+import secrets
+from contextlib import closing
+
+import pytest
+from replication_lab import replication
+from replication_lab.lab import up
+from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.witnesses.servers import DEFINED
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import images, project
+
+from tests.lab.witnessed import proof_while
+
+ENGINES = ["mariadb", *(pytest.param(each, marks=pytest.mark.long) for each in ("mysql-5.5", "mysql-5.6", "mysql-8.0"))]
+UNLOGGED = "SET SESSION sql_log_bin = 0"
+THERE_AND_BACK = ("ALTER TABLE lab.goods ADD COLUMN more INT", "ALTER TABLE lab.goods DROP COLUMN more")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def pair(request, docker):
+    topology = catalogue.topology("async")
+    images.ensure(up.image_names(request.param, topology=topology))
+    lab = project.start(LabRequest(topology, request.param, f"test-{secrets.token_hex(4)}"))
+    try:
+        lab.node("source").server().execute("CREATE TABLE lab.goods (id INT PRIMARY KEY)")
+        replication.of(lab).wait_until_caught_up()
+        yield lab
+    finally:
+        with signals.signals_held():
+            lab.down()
+
+
+def seen_of(lab, node, *statements):
+    """Return what the witness says of statements of one session, one right after the other; empty if it proves all."""
+
+    def act():
+        with closing(lab.node(node).server().another()) as session:
+            session.execute(*statements)
+
+    proof = proof_while(lab, DEFINED, act)
+    return "" if proof.ok else str(proof.found)
+
+
+def test_a_change_and_the_way_back_are_told_of_each_server_that_made_them(pair):
+    """They come between two readings, and the replica repeats them."""
+    found = seen_of(pair, "source", *THERE_AND_BACK)
+
+    assert "source counted" in found and "replica counted" in found
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        THERE_AND_BACK,
+        ("CREATE INDEX more ON lab.goods (id)", "DROP INDEX more ON lab.goods"),
+        ("RENAME TABLE lab.goods TO lab.other", "RENAME TABLE lab.other TO lab.goods"),
+        ("TRUNCATE TABLE lab.goods",),
+        ("DROP TABLE lab.goods", "CREATE TABLE lab.goods (id INT PRIMARY KEY)"),
+        ("CREATE TRIGGER lab.more BEFORE INSERT ON lab.goods FOR EACH ROW SET NEW.id = 7", "DROP TRIGGER lab.more"),
+    ],
+    ids=lambda statements: statements[0].split(" lab.")[0],
+)
+def test_what_the_binary_log_does_not_have_is_told_and_a_flush_hides_nothing(pair, statements):
+    """FLUSH STATUS adds a session's counters to the server's; MySQL then counts the time since it anew."""
+    assert "replica counted" in seen_of(pair, "replica", UNLOGGED, *statements)
+    assert re.search("replica (counted|flushed)", seen_of(pair, "replica", UNLOGGED, *statements, "FLUSH STATUS"))
+
+
+def test_counters_that_are_taken_off_are_told(pair):
+    """Only MariaDB can, since 11.5."""
+    if pair.node("replica").dialect.family == "mariadb":
+        found = seen_of(pair, "replica", UNLOGGED, *THERE_AND_BACK, "FLUSH GLOBAL STATUS")
+        assert "replica flushed its counters" in found
+
+
+def test_tables_that_are_made_or_written_are_no_doubt(pair):
+    """As by the lab's own probes."""
+    assert (
+        seen_of(pair, "source", "CREATE TABLE IF NOT EXISTS lab.more (id INT)", "INSERT INTO lab.more VALUES (1)") == ""
+    )
