@@ -135,9 +135,11 @@ class Server:
         """
         with self._lock:
             if self._connection is not None:
-                # The server may have ended it: before a statement is sent on it, that has no effect.
+                # The server may have ended it: before a statement is sent on it, that has no effect. A reader with less
+                # patience than that of a ping does not ask first: of a frozen server it would wait too long.
+                asks = self._answer_seconds > CONNECT_SECONDS or not only_reads(sql)
                 idle = time.monotonic() - self._answered > IDLE_SECONDS
-                if (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
+                if asks and (idle or self._connection.has_news()) and not self._connection.answers(CONNECT_SECONDS):
                     self.close()
             if self._connection is None:
                 seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
