@@ -1,6 +1,6 @@
 """Every drill of every topology, one topology after another, each with a record of its own: `make drills`.
 
-Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
+Exit status 0: as expected, 1: a verdict is unexpected, 3: unknown.
 """
 
 import sys
