@@ -130,7 +130,7 @@ class Followers(Nodes):
         return {name: self.sources.get(name, "") for name in self.names}
 
     def takers(self, views: Mapping[str, View]) -> list[str]:
-        # One that follows nobody, or has been promoted.
+        # A source takes writes, and so does a replica that was promoted.
         return [name for name, view in views.items() if name not in self.sources and not view.error]
 
     def arranged(self, case: Case) -> AbstractContextManager[Watch]:

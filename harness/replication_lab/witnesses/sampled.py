@@ -128,7 +128,7 @@ class LogFromNow:
 
     def _new_lines(self) -> list[tuple[float, str]]:
         found = self._lab.service(self._name)
-        # One that the lab has made anew has a new log.
+        # A container that the lab has recreated begins a new log.
         before = self._before if found.container.id == self._container else []
         log, now, wall = found.dated_logs(), clock.timer(), time.time()
         if log[: len(before)] != before:

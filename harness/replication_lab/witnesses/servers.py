@@ -44,8 +44,8 @@ LOGGED = {
 DEFINED = "no other program changed a table, or a server's durability or logs"
 # Counters need not be read often: an idle server takes milliseconds for an answer.
 DEFINED_SECONDS = 0.7
-# Nobody who has changed a table can change it back without one of these; a new table changes no other one. A server
-# counts them, also those that it repeats. Triggers add to what statements do.
+# Statements by which a table is changed, emptied or dropped, and changed back. CREATE TABLE is not counted: it changes
+# no other table. A replica counts the statements that it applies, too. A trigger changes what other statements do.
 COUNTED = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
 COUNTED += ["create_trigger", "drop_trigger"]
 # And by how much the moment of a server's start seems to vary: it tells whole seconds.
@@ -103,7 +103,7 @@ class Statements:
     _started: float = -math.inf
 
     def changes(self, server: Server) -> list[str]:
-        """Return each kind of statement that was counted since then; a server that has started counts anew."""
+        """Return each kind of statement that was counted since the last reading; a restart sets all counts to zero."""
         now = server.counters(*(f"Com_{name}" for name in COUNTED), UPTIME, FLUSHED)
         # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
         now[FLUSHED] = now[UPTIME] - now[FLUSHED]
