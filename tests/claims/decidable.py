@@ -3,6 +3,7 @@
 from replication_lab import experiments
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.claim import Claim
+from replication_lab.model.experiment.experiment import why_undecidable
 from replication_lab.world import catalogue
 
 
@@ -15,7 +16,7 @@ def decidable(name: str, preset: str, engine: str) -> list[str]:
         claim.id
         for claim in known.claims
         if claim.engine in ("", engine)
-        and claim.id not in chosen.undecidable
+        and not why_undecidable(chosen.undecidable, claim.id, engine)
         and _has_its_cases(claim, measured, engine)
     ]
 

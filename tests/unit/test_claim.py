@@ -371,16 +371,19 @@ def settled(known, of, engine):
     return all(judgement.settled for judgement in known.judge(of, engine))
 
 
-def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_tell():
+@pytest.mark.parametrize("name", ["a-claim", "mariadb:a-claim"])
+def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_tell(name):
     """Left out with the reason it is only where figures lack; a verdict stays, and so does what went wrong."""
-    near = experiment([claim(ASYNC >= 0.895)], data="{}")
-    plain = experiment([claim(ASYNC >= 0.7)], data="{}")
-    whole = record(4)
-    of = Record([structs.replace(whole.run, undecidable={"a-claim": "its bound is near"}), *whole.events[1:]])
+    near, plain = (experiment([claim(ASYNC >= bound)], data="{}") for bound in (0.895, 0.7))
+    run, *events = record(4).events
+    of, elsewhere = (
+        Record([structs.replace(run, undecidable={key: "its bound is near"}), *events])
+        for key in (name, "mysql:a-claim")
+    )
     why = "its bound is near; measured 0.885 [0.853–0.918]"
 
     assert (near.judge(of), near.not_judged(of)) == ([], [NotJudged("a-claim", "mariadb", why)])
-    assert settled(near, of, "mariadb")
+    assert settled(near, of, "mariadb") and not settled(near, elsewhere, "mariadb")
     assert [j.verdict for j in plain.judge(of)] == [HOLDS]
     assert [j.verdict for j in near.judge(replaced(of, "none", 1, doubts=["stuck"]))] == [UNKNOWN]
 

@@ -84,6 +84,10 @@ def test_a_claim_that_the_user_names_is_to_be_decided():
     assert name in raid.preset("brief").undecidable
     assert name not in experiments.chosen(raid, "brief", {}, Only(claims=[name])).preset("brief").undecidable
 
+    threads, of_one = experiments.load("semisync_threads"), "how-many-times-after-commit"
+    asked = experiments.chosen(threads, "quick", {}, Only(claims=[of_one])).preset("quick").undecidable
+    assert threads.preset("quick").undecidable and not asked
+
 
 def test_report_and_record_say_what_was_chosen(ran, runs):
     """The record alone is enough to judge the same part again."""

@@ -48,7 +48,9 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
         max_rounds=most,
         cases=_cases(experiment, chosen, only),
         # A claim that the user names gets rounds even if the preset lists it as undecidable.
-        undecidable={name: why for name, why in chosen.undecidable.items() if name not in only.claims},
+        undecidable={
+            name: why for name, why in chosen.undecidable.items() if name.rpartition(":")[2] not in only.claims
+        },
     )
     _refuse_no_comparison(experiment, smaller)
     return replace(experiment, only=only, presets={**experiment.presets, preset: smaller})

@@ -1,7 +1,7 @@
 """An experiment: one question, the cases it compares, and the claims that answer it."""
 
 import random
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -32,8 +32,9 @@ LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 class Preset:
     """The extent of a run: its rounds, the workload's sizes, and its cases (by name; all if none is given).
 
-    `undecidable` maps the claims that it is not expected to decide to the reason. No round is spent on them, and they
-    have no verdict unless the figures of the other claims' rounds suffice. `compose_env` are variables of the
+    `undecidable` maps the claims that it is not expected to decide to the reason, on every engine, or with an engine
+    before the name (mysql-5.6:CLAIM) on that one. No round is spent on them, and they have no verdict unless the
+    figures of the other claims' rounds suffice. `compose_env` are variables of the
     topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence. `own_sizes` maps
     a family of servers (mariadb, mysql) to the sizes that it has instead.
     """
@@ -162,7 +163,8 @@ class Experiment(Generic[LabT]):
             self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
         for preset in self.presets.values():
             self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
-            self._refuse_unknown(f"claim in preset {preset.name} of", preset.undecidable, claims)
+            undecidable = [name.rpartition(":")[2] for name in preset.undecidable]
+            self._refuse_unknown(f"claim in preset {preset.name} of", undecidable, claims)
             self._refuse_unknown(f"family of servers in preset {preset.name} of", preset.own_sizes, FAMILIES)
             for own in preset.own_sizes.values():
                 self._refuse_unknown(f"size in preset {preset.name} of", own, preset.sizes)
@@ -301,7 +303,7 @@ class Experiment(Generic[LabT]):
         known = self.data.claims.get(claim.id, ClaimData())
         of = claim if known.published is None else replace(claim, published=known.published)
         found = judge(of, record, engine, self.plan(record), self.expected(claim.id, engine))
-        reason = record.run.undecidable.get(claim.id)
+        reason = why_undecidable(record.run.undecidable, claim.id, engine)
         if reason is None or found.doubted or found.verdict is not Verdict.UNKNOWN:
             return found
         return NotJudged(claim.id, engine, f"{reason}{_estimate(found)}")
@@ -313,6 +315,11 @@ class Experiment(Generic[LabT]):
     def _refuse_unknown(self, what: str, names: Iterable[str], known: Collection[str]) -> None:
         for name in names:
             refuse_unknown(f"{what} experiment {self.name}", name, known, "./lab run --help")
+
+
+def why_undecidable(listed: Mapping[str, str], claim: str, engine: str) -> str | None:
+    """Return why a claim is not expected to be decided on an engine, by a preset's `undecidable`; None if it is."""
+    return listed.get(claim) or listed.get(f"{engine}:{claim}")
 
 
 def _estimate(found: ClaimJudgement) -> str:
