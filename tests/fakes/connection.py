@@ -20,6 +20,9 @@ class FakeConnection:
         self.told, self.asked, self.closed, self._rows = answers, [], False, []
         self.has_ended = False
 
+    def thread_id(self):
+        return 1
+
     @contextlib.contextmanager
     def cursor(self, _kind=None):
         yield self

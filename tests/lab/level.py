@@ -23,8 +23,7 @@ AT_ONCE = 5
 
 
 def param(topology, engine, fast=False):
-    # One of each dialect.
-    fast = fast or (topology, engine) in (("async", "mariadb"), ("async", "mysql-8.0"))
+    fast = fast or (topology, engine) == ("async", "mariadb")
     return pytest.param((topology, engine), id=f"{topology}-{engine}", marks=[] if fast else pytest.mark.long)
 
 

@@ -16,11 +16,13 @@ from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
 from replication_lab.witnesses.acts import ContainerWitness
 from replication_lab.witnesses.sampled import EVERY_SECONDS
-from replication_lab.witnesses.servers import DEFINED
+from replication_lab.witnesses.statements_of_others import UNDISTURBED
 from replication_lab.world import clock
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.packets.namespace import Beside
+
+from tests.lab.witnessed import doubts_of
 
 SEEDS = (7, 8, 9)
 # One of most topologies; asynchronous replication loses rows in a test of its own. That of the Galera cluster is in
@@ -171,13 +173,6 @@ def once_written(lab, act):
     threading.Thread(target=wait_and_act).start()
 
 
-def doubts_of(result):
-    """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
-    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
-    assert result.exit_code == 3
-    return "; ".join(result.doubts)
-
-
 def test_a_killed_node_that_others_start_and_kill_again_is_unknown(drilled):
     """It is dead when it is looked at, both times."""
 
@@ -224,7 +219,7 @@ def test_a_durability_that_others_loosen_for_a_moment_is_unknown(drilled):
 
     doubts = doubts_of(drilled("single", "backup-lock", meanwhile=loosen))
 
-    assert f"{DEFINED}: at " in doubts and "innodb_flush_log_at_trx_commit was 0 on server, after 1" in doubts
+    assert f"{UNDISTURBED}: at " in doubts and "innodb_flush_log_at_trx_commit was 0 on server, after 1" in doubts
 
 
 def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, command):

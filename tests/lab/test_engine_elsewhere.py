@@ -40,6 +40,7 @@ def there(elsewhere, command):
     wait_until(lambda: not elsewhere.things(), "nothing to be left", hint=str(elsewhere.things()))
 
 
+@pytest.mark.long
 def test_a_lab_comes_up_with_all_proofs_and_is_used(there, elsewhere, name):
     """A link's latency, a commit that waits, a row that arrives; clients here; nobody else reaches its ports."""
     up = there("up", "semisync", "--lab", name)

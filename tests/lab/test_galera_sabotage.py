@@ -99,7 +99,10 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
 
 @pytest.mark.parametrize(
     ("seconds", "seen"),
-    [(1, "state was Donor/Desynced on node3"), (0, "node3 logged: Shifting SYNCED -> DONOR/DESYNCED")],
+    [
+        pytest.param(1, "state was Donor/Desynced on node3", marks=pytest.mark.long),
+        (0, "node3 logged: Shifting SYNCED -> DONOR/DESYNCED"),
+    ],
 )
 def test_a_node_that_desynchronized_for_a_moment_is_unknown(of_cluster, seconds, seen):
     """At the end it is in sync again, and no node has left; a change between two readings is in the node's log."""

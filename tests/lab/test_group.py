@@ -77,6 +77,7 @@ def passed_by(lab):
     return found
 
 
+@pytest.mark.long
 def test_a_primary_that_others_elect_for_a_moment_is_told(group):
     """The group's view does not change by it, and at the end the first node is the primary again."""
     uuids = {node: group.node(node).server().value("SELECT @@server_uuid") for node in NODES}

@@ -95,6 +95,7 @@ def test_disks_left_alone_are_not_doubted(doubts):
     assert doubts("raid0_disks", "plain-raid0") == ""
 
 
+@pytest.mark.long
 def test_a_limit_that_silently_did_not_act_is_seen(lab, doubts, monkeypatch):
     """The disk was told its limit, and is faster."""
     asleep = array.array(lab, "raid0").disk("disk2")
@@ -131,6 +132,7 @@ def test_a_limit_that_others_lift_for_a_moment_is_seen(lab, doubts, monkeypatch)
     assert "another program asked raid0-disk2 for set write_us=0" in told
 
 
+@pytest.mark.long
 def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     """RAID1's replica goes on receiving, and applies nothing more."""
     watch = Race._watch

@@ -6,7 +6,7 @@ from replication_lab.experiments.semisync_wan import LINK, RELAXED
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.witnesses.sampled import EVERY_SECONDS
-from replication_lab.witnesses.servers import DEFINED
+from replication_lab.witnesses.statements_of_others import UNDISTURBED
 from replication_lab.world import clock
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
@@ -63,7 +63,7 @@ def test_a_table_that_others_change_and_change_back_is_unknown(judged):
     judgement, doubts = judged(change)
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert f"{DEFINED}: at " in doubts and "s replica counted " in doubts
+    assert f"{UNDISTURBED}: at " in doubts and "s replica counted " in doubts
 
 
 def test_a_setting_of_the_experiment_that_others_change_for_a_moment_is_unknown(judged):

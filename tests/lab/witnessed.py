@@ -1,7 +1,15 @@
 """What the witnesses of a lab see while something is done to it."""
 
+from replication_lab.model.core.verdict import Verdict
 from replication_lab.witnesses.witness import observing
 from replication_lab.world import clock
+
+
+def doubts_of(result):
+    """Return why a drill proves nothing; each of its verdicts is UNKNOWN, for the first of these reasons."""
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert result.exit_code == 3
+    return "; ".join(result.doubts)
 
 
 def proof_while(lab, obligation, act):

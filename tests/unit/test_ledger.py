@@ -207,6 +207,9 @@ class Connection:
     def __init__(self, fails="", error=None):
         self.fails, self.error, self.sent, self.closed = fails, error, [], False
 
+    def thread_id(self):
+        return 1
+
     def query(self, statement):
         self.sent.append(statement)
         if self.fails and statement.startswith(self.fails):

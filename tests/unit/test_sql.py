@@ -11,7 +11,7 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-from tests.fakes.connection import PASSWORDS, WORDS, dialled_by, status_row
+from tests.fakes.connection import PASSWORDS, WORDS, FakeConnection, dialled_by, status_row
 
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
@@ -333,7 +333,12 @@ def test_an_applications_account_is_no_administrators(dialled, monkeypatch):
     """The same server, another user with another password."""
     server, _ = dialled()
     asked = []
-    monkeypatch.setattr(tls, "TlsConnection", lambda **options: asked.append((options["user"], options["password"])))
+
+    def connect(user, password, **_options):
+        asked.append((user, password))
+        return FakeConnection({})
+
+    monkeypatch.setattr(tls, "TlsConnection", connect)
     server.connect()
     server.as_application().connect()
 

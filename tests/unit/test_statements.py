@@ -37,6 +37,9 @@ class Wire:
         self.sent, self.fails = sent, fails
         self.ended, self.alive, self.pings = False, True, 0
 
+    def thread_id(self):
+        return 1
+
     @contextmanager
     def cursor(self, _kind=None):
         yield self

@@ -257,7 +257,7 @@ def replica_that_did_not_clone(patch):
     hurry(patch)
     patch.setattr(new_replica.failover, "dialled", lambda *_: ("source", 3306))
     patch.setattr(new_replica, "has_ended", lambda _: False)
-    server = Some(execute=print, answering_within=lambda _: Some(execute=print))
+    server = Some(execute=print, answering_within=lambda _: Some(execute=print, set_global=lambda **_: None))
     parts = {"_given": lambda _: {"MYSQL_PWD": "x"}, "_has_plugin": lambda _: True, "server": lambda _: server}
     copied = made(new_replica.NewReplica, lab=of(node=print), _source="source", _way=Some(clone="CLONE"), **parts)
     copied.replica = lambda _: Some(stop_following=lambda lose: None)

@@ -172,7 +172,7 @@ class NewReplica(OnServers):
             self.server(name).execute("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
         self.replica(node).stop_following(lose=True)
         server = self.server(node).answering_within(COPY_SECONDS)
-        server.execute(f"SET GLOBAL clone_valid_donor_list = '{host}:{port}'")
+        server.set_global(clone_valid_donor_list=f"{host}:{port}")
         said = "no error"
         try:
             server.execute(statement)

@@ -1,6 +1,5 @@
 """Did servers keep their variables, their states, their cluster and their links? Each is asked again and again."""
 
-import math
 import re
 import threading
 from collections.abc import Callable, Collection
@@ -10,13 +9,12 @@ from functools import partial
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.topology import Link
 from replication_lab.replication import group, kind_of
-from replication_lab.witnesses.sampled import LATE_SECONDS, Changes, Following, Sampled
+from replication_lab.witnesses.sampled import LATE_SECONDS, Following, Sampled
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.requests_made import DEFINES, OwnSetting, has_set, made
+from replication_lab.world.requests_made import OwnSetting, has_set, made
 
 KEPT = "the servers kept each variable that the lab set"
 HELD = "each server stayed in the state in which a fault held it"
@@ -32,24 +30,12 @@ SENDS = "Binlog Dump"
 STAYED = "no node left its cluster, joined one or desynchronized, but by what the lab did"
 # Galera's variables by which a node leaves its cluster, or does without it, while it runs.
 SET = ("wsrep_cluster_address", "wsrep_desync")
-# Variables that every server has, by which others change what survives or what a commit costs.
-DURABLE = ("sync_binlog", "innodb_flush_log_at_trx_commit", "innodb_io_capacity", "general_log", "slow_query_log")
-VARIABLES = (*SET, *DURABLE)
 # What a node logs when it leaves its cluster, does without it or lost its majority; and what all members of a group log
 # when somebody asks for another primary or mode, which none does by itself. A log cannot be turned back.
 LOGGED = {
     "galera": re.compile(r"Shifting SYNCED -> \S+|Received NON-PRIMARY"),
     "group": re.compile(r"Starting group operation local execution: [^']+"),
 }
-DEFINED = "no other program changed a table, or a server's durability or logs"
-# Counters need not be read often: an idle server takes milliseconds for an answer.
-DEFINED_SECONDS = 0.7
-# Statements by which a table is changed, emptied or dropped, and changed back. CREATE TABLE is not counted: it changes
-# no other table. A replica counts the statements that it applies, too. A trigger changes what other statements do.
-COUNTED = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
-COUNTED += ["create_trigger", "drop_trigger"]
-# And by how much the moment of a server's start seems to vary: it tells whole seconds.
-UPTIME, FLUSHED, VARY_SECONDS = "Uptime", "Uptime_since_flush_status", 2
 
 
 def variables(lab: Lab) -> Sampled[Server]:
@@ -80,43 +66,6 @@ def _has_restarted(server: Server, since: OwnSetting) -> bool:
     return clock.timer() - float(up) > since.at
 
 
-def definitions(lab: Lab) -> Sampled[Server]:
-    """Return the witness of all servers of a lab; the tables of an attached project are its applications' to change."""
-    # The second machine of a replicated disk has no server to ask.
-    many = 0 if isinstance(lab, AttachedLab) else 1 if lab.topology.replication == "drbd" else None
-    readings = {
-        node.name: partial(_altered, Changes(Statements().changes, lambda one: one.kind == DEFINES), Member(_durable))
-        for node in lab.topology.nodes[:many]
-    }
-    return Sampled(DEFINED, lab, readings, every=DEFINED_SECONDS)
-
-
-def _altered(tables: Changes[Server], durable: "Member", server: Server) -> list[str]:
-    return [*tables(server), *durable(server)]
-
-
-@dataclass
-class Statements:
-    """The statements that a server has counted until the reading before."""
-
-    _before: dict[str, int] = field(default_factory=dict)
-    _started: float = -math.inf
-
-    def changes(self, server: Server) -> list[str]:
-        """Return each kind of statement that was counted since the last reading; a restart sets all counts to zero."""
-        now = server.counters(*(f"Com_{name}" for name in COUNTED), UPTIME, FLUSHED)
-        # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
-        now[FLUSHED] = now[UPTIME] - now[FLUSHED]
-        before, started, then = self._before, clock.timer() - now[UPTIME], self._started
-        self._before, self._started = now, started
-        if started > then + VARY_SECONDS:
-            return []
-        if now[FLUSHED] != before[FLUSHED]:
-            return [f"{server.name} flushed its counters"]
-        grown = {name: now[f"Com_{name}"] - before[f"Com_{name}"] for name in COUNTED}
-        return [f"{server.name} counted {many:d} {name.replace('_', ' ')}" for name, many in grown.items() if many]
-
-
 def hold(lab: Lab, node: str, fault: object, contrary: Contrary) -> None:
     """Expect from now on that a server is as a fault has left it."""
     with _lock:
@@ -130,15 +79,20 @@ def release(lab: Lab, node: str, fault: object) -> None:
 
 
 def held_states(lab: Lab) -> Sampled[Server]:
-    """Return the witness of all servers of a lab; one that no fault holds is not connected to."""
-    return Sampled(HELD, lab, {node.name: partial(_contrary, lab.name, node.name) for node in lab.topology.nodes})
+    """Return the witness of all servers of a lab; one that no fault holds is not connected to.
+
+    A failover manager that promotes a replica ends by itself what holds it, but not before something is done to a node.
+    """
+    said = Following if lab.manager else str
+    readings = {node.name: partial(_contrary, lab.name, node.name, told=said) for node in lab.topology.nodes}
+    return Sampled(HELD, lab, readings)
 
 
-def _contrary(lab: str, node: str, server: Server) -> list[str]:
+def _contrary(lab: str, node: str, server: Server, told: type[str] = str) -> list[str]:
     asked = _of(lab, node)
     found = {fault: said for fault, contrary in asked.items() if (said := contrary(server))}
     # A fault that was undone during the reading may be seen or not.
-    return [said for fault, said in found.items() if fault in _of(lab, node)]
+    return [told(said) for fault, said in found.items() if fault in _of(lab, node)]
 
 
 def _of(lab: str, node: str) -> dict[int, Contrary]:
@@ -198,10 +152,6 @@ def _group(server: Server) -> dict[str, str]:
     return {"state": found.state, "view": found.view_id, "role": found.role, "primary": " ".join(found.primaries)}
 
 
-def _durable(server: Server) -> dict[str, str]:
-    return server.global_values(*DURABLE)
-
-
 READ: dict[str, Callable[[Server], dict[str, str]]] = {"galera": _galera, "group": _group}
 
 
@@ -228,7 +178,7 @@ class Member:
 
     def __call__(self, server: Server) -> list[str]:
         now = self.read(server)
-        lost = () if server is self._server else VARIABLES
+        lost = () if server is self._server else SET
         before = {name: self._before.get(name, value) for name, value in now.items() if name not in lost}
         self._server, self._before = server, now
         changed = [name for name in before if now[name] != before[name] and not has_set(server.address, name)]
@@ -237,4 +187,4 @@ class Member:
 
 def _told(name: str, node: str, now: str, before: str) -> str:
     said = f"{name} was {now or 'unknown'} on {node}, after {before or 'unknown'}"
-    return said if name in VARIABLES else Following(said)
+    return said if name in SET else Following(said)

@@ -10,6 +10,8 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.observation import Observation
 from replication_lab.witnesses import servers
 from replication_lab.witnesses.acts import DISKS_KEPT, ContainerWitness, LinkWitness, disk_requests
+from replication_lab.witnesses.confinement import UNCONFINED, confinement
+from replication_lab.witnesses.statements_of_others import UNDISTURBED, statements_of_others
 from replication_lab.witnesses.told_changes import KEPT_RULES, UNCHANGED, packet_rules, replicated_disks
 from replication_lab.world.docker.lab import Lab
 
@@ -19,12 +21,13 @@ ALWAYS: dict[str, Callable[[Lab], "Witness"]] = {
     LinkWitness.obligation: LinkWitness,
     servers.CROSSES: servers.paths,
     servers.KEPT: servers.variables,
-    servers.DEFINED: servers.definitions,
+    UNDISTURBED: statements_of_others,
     servers.HELD: servers.held_states,
     servers.STAYED: servers.members,
     UNCHANGED: replicated_disks,
     KEPT_RULES: packet_rules,
     DISKS_KEPT: disk_requests,
+    UNCONFINED: confinement,
 }
 OBLIGATIONS = list(ALWAYS)
 

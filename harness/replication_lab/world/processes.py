@@ -17,8 +17,10 @@ PROC = Path("/proc")
 PROXY = "docker-proxy"
 # The kernel's own threads are children of this process.
 KERNEL = 2
-# Fields of proc_pid_stat(5) after the name: parent, CPU time, that of children that it waited for, its start.
-PARENT, CPU, OF_CHILDREN, START = 1, slice(11, 13), slice(13, 15), 19
+# Fields of proc_pid_stat(5) after the name: state, parent, CPU time, that of children that it waited for, its start.
+STATE, PARENT, CPU, OF_CHILDREN, START = 0, 1, slice(11, 13), slice(13, 15), 19
+# The state of a process that a signal stopped. User-mode Linux traces its own processes, which have another one.
+STOPPED = "T"
 
 
 class Process(NamedTuple):
@@ -65,6 +67,17 @@ def _read(files: MachineFiles, pid: int) -> tuple[Process, Work]:
     parent = int(fields[PARENT])
     disk_bytes = 0 if parent == KERNEL else _disk_bytes(files, pid)
     return Process(pid, int(fields[START])), Work(head.partition(" (")[2], parent, cpu, of_children, disk_bytes)
+
+
+def stopped(numbers: Iterable[int], files: MachineFiles = HERE) -> dict[int, str]:
+    """Return which of these processes a signal has stopped: the name of each by its number."""
+    found = {}
+    for pid in numbers:
+        with suppress(OSError):
+            head, _, rest = files.text(PROC / str(pid) / "stat").rpartition(") ")
+            if rest.split(maxsplit=1)[STATE] == STOPPED:
+                found[pid] = head.partition(" (")[2]
+    return found
 
 
 def _disk_bytes(files: MachineFiles, pid: int) -> int:

@@ -29,7 +29,9 @@ CHANGES = re.compile(
 )
 # Tables are created, changed or dropped, or a load of the user's may do so.
 DEFINES = "defines"
-QUIET = {"archive", "post", "put", DEFINES}
+# A statement stops or starts replication at a server, or leads it elsewhere.
+CONTROLS_REPLICATION = "controls replication"
+QUIET = {"archive", "post", "put", DEFINES, CONTROLS_REPLICATION}
 Address = tuple[str, int]
 
 
@@ -104,6 +106,22 @@ class OwnSetting:
 
     value: str
     at: float
+
+
+# The sessions that this process has opened, each by its server's own address and its number there.
+_sessions: set[tuple[Address, int]] = set()
+
+
+def note_session(home: Address, number: int) -> None:
+    """Remember that a session of the server with an address is this process's own."""
+    with _lock:
+        _sessions.add((home, number))
+
+
+def sessions_made(home: Address) -> set[int]:
+    """Return the numbers of the sessions that this process has opened on the server with an address."""
+    with _lock:
+        return {number for where, number in _sessions if where == home}
 
 
 # By the address and the variable; None while it is being set. A container that is started again has another address.

@@ -4,6 +4,7 @@ A query to the engine takes milliseconds of its CPU for each container. Without 
 `LabContainers` asks it all the same.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,14 @@ ROOT = Path("/sys/fs/cgroup")
 FILES = (
     *(("cpuacct", "cpuacct.usage"), ("cpuacct", "cgroup.procs"), ("memory", "memory.failcnt")),
     *(("", "cpu.stat"), ("", "cgroup.procs"), ("", "memory.events")),
+)
+# What confines a container's processes, in version 1 and 2.
+LIMITS = (
+    *(("cpu", name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares")),
+    *(("blkio", f"blkio.throttle.{way}_device") for way in ("read_bps", "write_bps", "read_iops", "write_iops")),
+    *(("cpuset", "cpuset.cpus"), ("memory", "memory.limit_in_bytes"), ("freezer", "freezer.state")),
+    *(("", name) for name in ("cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.high", "io.max")),
+    ("", "cgroup.freeze"),
 )
 # Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 PLACES = ("docker/{}", "system.slice/docker-{}.scope")
@@ -40,9 +49,15 @@ def processes(container: str, files: MachineFiles = HERE) -> frozenset[int]:
     return frozenset(map(int, numbers.split()))
 
 
-def paths(container: str) -> list[str]:
-    """Return the paths at which the files may be that these functions read of a container."""
-    return [str(ROOT / one / place.format(container) / file) for one, file in FILES for place in PLACES]
+def limits(container: str, files: MachineFiles = HERE) -> dict[str, str]:
+    """Return what confines a container's processes now, by the file that has it; of a paused one, that it is frozen."""
+    found = {name: _text(files, container, controller, name).strip() for controller, name in LIMITS}
+    return {name: text for name, text in found.items() if text}
+
+
+def paths(container: str, of: Iterable[tuple[str, str]] = FILES) -> list[str]:
+    """Return the paths at which the files may be that these functions read of a container; `of` LIMITS for `limits`."""
+    return [str(ROOT / one / place.format(container) / file) for one, file in of for place in PLACES]
 
 
 def _text(files: MachineFiles, container: str, controller: str, file: str) -> str:

@@ -1,10 +1,11 @@
 """SQL to one server."""
 
 import copy
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pymysql
@@ -16,12 +17,14 @@ from replication_lab.model.question.sql_text import only_reads
 from replication_lab.world import requests_made
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.dialects import Dialect
+from replication_lab.world.requests_made import CONTROLS_REPLICATION
 
 Connection = pymysql.Connection
 Cursor = pymysql.cursors.Cursor
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 # A connection that was not used for longer is checked before the next statement: the server may have been restarted.
 IDLE_SECONDS = 0.5
+CONTROLS = re.compile(r"\s*(STOP|CHANGE|RESET)\b", re.IGNORECASE)
 SYSTEM_DATABASES = ("mysql", "information_schema", "performance_schema", "sys")
 
 
@@ -46,6 +49,8 @@ class Server:
         encrypted: bool = True,
     ):
         self.name, self.address, self.dialect = name, address, dialect
+        # The node's own address: that of a copy can be a link's.
+        self.home = address
         self.passwords, self._user, self._encrypted = passwords, user, encrypted
         self._answer_seconds: float = ANSWER_SECONDS
         self._until: float | None = None
@@ -73,7 +78,7 @@ class Server:
             "a connection",
             "./lab status",
         ):
-            return tls.TlsConnection(
+            opened = tls.TlsConnection(
                 until=until,
                 host=host,
                 port=port,
@@ -86,6 +91,8 @@ class Server:
                 read_timeout=answer_seconds,
                 write_timeout=answer_seconds,
             )
+            requests_made.note_session(self.home, opened.thread_id())
+            return opened
 
     def as_application(self) -> "Server":
         """Return the same server for a user without the administrators' rights, which a read-only server refuses.
@@ -145,8 +152,10 @@ class Server:
                 seconds = self._answer_seconds if self._until is None else tls.seconds_until(self._until)
                 self._connection = self.connect(answer_seconds=seconds, until=self._until)
             connection = self._connection
+            controls = requests_made.noted(CONTROLS_REPLICATION, self.name) if CONTROLS.match(sql) else nullcontext()
             try:
-                rows = rows_of(connection, sql)
+                with controls:
+                    rows = rows_of(connection, sql)
             except (pymysql.err.MySQLError, OSError) as error:
                 if mysql_errors.is_lost(mysql_errors.code_of(error)):
                     self.close()

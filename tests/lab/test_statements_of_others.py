@@ -1,14 +1,15 @@
-"""Real servers count each statement that changes a table, also one that they repeat, and nothing hides that."""
+"""Real servers count each statement that changes or locks a table, or stops replication, and nothing hides that."""
 
 import re
 import secrets
 from contextlib import closing
 
+import msgspec
 import pytest
 from replication_lab import replication
 from replication_lab.lab import up
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.witnesses.servers import DEFINED
+from replication_lab.witnesses.statements_of_others import UNDISTURBED
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 
@@ -40,7 +41,7 @@ def seen_of(lab, node, *statements):
         with closing(lab.node(node).server().another()) as session:
             session.execute(*statements)
 
-    proof = proof_while(lab, DEFINED, act)
+    proof = proof_while(lab, UNDISTURBED, act)
     return "" if proof.ok else str(proof.found)
 
 
@@ -74,6 +75,45 @@ def test_counters_that_are_taken_off_are_told(pair):
     if pair.node("replica").dialect.family == "mariadb":
         found = seen_of(pair, "replica", UNLOGGED, *THERE_AND_BACK, "FLUSH GLOBAL STATUS")
         assert "replica flushed its counters" in found
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"),
+        ("LOCK TABLES lab.goods WRITE", "UNLOCK TABLES"),
+        ("{stop}", "{start}"),
+        ("{stop_applier}", "{start_applier}"),
+    ],
+    ids=lambda statements: statements[0],
+)
+def test_a_lock_or_a_stop_of_replication_is_told_unless_the_lab_asks_for_it(pair, statements):
+    """Others do not send their statements through this process's connections; the lab notes a stop of its own."""
+    server = pair.node("replica").server()
+    statements = [each.format_map(msgspec.structs.asdict(server.dialect)) for each in statements]
+
+    def others():
+        with closing(server.connect()) as connection:
+            for each in statements:
+                connection.query(each)
+
+    found = str(proof_while(pair, UNDISTURBED, others).found)
+
+    assert re.search("replica counted 1 (flush|lock tables|stop slave|slave stop|replica stop)", found)
+    if "TABLES" not in statements[0]:
+        assert seen_of(pair, "replica", *statements) == ""
+
+
+def test_a_long_statement_of_lab_sql_is_told_and_a_short_one_is_no_doubt(pair, command):
+    """It uses the server's CPU time, or holds locks."""
+
+    def ask(statement):
+        return str(
+            proof_while(pair, UNDISTURBED, lambda: command("sql", "replica", "-e", statement, "--lab", pair.name))
+        )
+
+    assert "a session of others ran `SELECT SLEEP(3)` on replica" in ask("SELECT SLEEP(3)")
+    assert "a session of others" not in ask("SELECT 1")
 
 
 def test_tables_that_are_made_or_written_are_no_doubt(pair):

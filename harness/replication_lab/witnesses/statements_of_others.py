@@ -1,0 +1,170 @@
+"""Did others send a server statements that change it, keep it busy, or make the clients of a load wait?"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.mysql_errors import code_of
+from replication_lab.witnesses.sampled import Changes, Following, Reading, Sampled
+from replication_lab.world import clock, requests_made
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
+from replication_lab.world.requests_made import CONTROLS_REPLICATION, DEFINES, OwnRequest, has_set
+
+UNDISTURBED = (
+    "no other program changed or locked a table, stopped replication, kept a server busy, or changed its variables"
+)
+# Counters need not be read often: an idle server takes milliseconds for an answer.
+READ_SECONDS = 0.7
+# Statements by which a table is changed, emptied or dropped, and changed back. CREATE TABLE is not counted: it changes
+# no other table. A replica counts the statements that it applies, too. A trigger changes what other statements do.
+TABLES = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
+TABLES += ["create_trigger", "drop_trigger"]
+# Statements that make others wait, or stop replication or lead it elsewhere: each server has counters of its own.
+LOCKS = ["flush", "lock_tables", "lock_instance", "backup", "backup_lock"]
+CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "change_master", "change_replication_source"]
+CONTROLS += ["reset"]
+# And by how much the moment of a server's start seems to vary: it tells whole seconds.
+UPTIME, FLUSHED, VARY_SECONDS = "Uptime", "Uptime_since_flush_status", 2
+# The sessions of the administrator, as of `lab sql`; applications have an account of their own. A statement that has
+# just begun can have a second, since both times are whole ones.
+SESSIONS = """\
+SELECT ID, COMMAND, TIME, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
+TRANSACTIONS = "SELECT trx_mysql_thread_id AS ID FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})"
+IN_CONTAINER = " AND HOST = 'localhost'"
+RUNS = ("Query", "Execute")
+# MySQL has the first one since 5.7; MariaDB and earlier ones have the second.
+GLOBALS, NO_SUCH_TABLE = ("performance_schema.global_variables", "information_schema.GLOBAL_VARIABLES"), 1146
+# Without those that a server changes by itself: positions, and what follows from the members of a cluster.
+DIGEST = "SELECT SUM(CRC32(CONCAT(VARIABLE_NAME, '=', COALESCE(VARIABLE_VALUE, '')))), CONNECTION_ID() FROM {} "
+VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
+SET = (
+    "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
+)
+LONGEST = 60
+
+
+def statements_of_others(lab: Lab) -> Sampled[Server]:
+    """Return the witness of all servers of a lab; the tables of an attached project are its applications' to change."""
+    # The second machine of a replicated disk has no server to ask.
+    many = 0 if isinstance(lab, AttachedLab) else 1 if lab.topology.replication == "drbd" else None
+    # A failover manager stops and leads replication by itself.
+    counted = {DEFINES: TABLES} if lab.manager else {DEFINES: [*TABLES, *LOCKS], CONTROLS_REPLICATION: CONTROLS}
+    # And so does a member of a group, which refuses writes when it leaves.
+    told = Following if lab.manager or lab.topology.replication == "group" else str
+    readings = {
+        node.name: partial(_all_of, (Statements(counted), sessions(lab), GlobalVariables(told)))
+        for node in lab.topology.nodes[:many]
+    }
+    return Sampled(UNDISTURBED, lab, readings, every=READ_SECONDS)
+
+
+def _all_of(readings: Sequence[Reading[Server]], server: Server) -> list[str]:
+    return [each for reading in readings for each in reading(server)]
+
+
+class Statements:
+    """The statements that a server counts; `counted` has their names by the kind of request that explains them."""
+
+    def __init__(self, counted: Mapping[str, list[str]]) -> None:
+        self._names = [name for names in counted.values() for name in names]
+        self._changes = [
+            Changes(partial(_words, names), partial(_is_of, {kind, DEFINES})) for kind, names in counted.items()
+        ]
+        self._before, self._started = dict[str, int](), -math.inf
+
+    def __call__(self, server: Server) -> list[str]:
+        """Return each kind of statement that others sent since the last reading; a restart sets all counts to zero."""
+        now = server.counters(*(f"Com_{name}" for name in self._names), UPTIME, FLUSHED)
+        # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
+        now[FLUSHED] = now[UPTIME] - now[FLUSHED]
+        before, started, then = self._before, clock.timer() - now[UPTIME], self._started
+        self._before, self._started = now, started
+        if started > then + VARY_SECONDS:
+            return []
+        if now[FLUSHED] != before[FLUSHED]:
+            return [f"{server.name} flushed its counters"]
+        grown = {name: number - before[name] for name, number in now.items()}
+        return [f"{server.name} counted {each}" for changes in self._changes for each in changes(grown)]
+
+
+def _words(names: list[str], grown: Mapping[str, int]) -> list[str]:
+    counted = {name.replace("_", " "): grown.get(f"Com_{name}", 0) for name in names}
+    return [f"{many} {name}" for name, many in counted.items() if many]
+
+
+def _is_of(kinds: Collection[str], one: OwnRequest) -> bool:
+    return one.kind in kinds
+
+
+def sessions(lab: Lab) -> Reading[Server]:
+    """Return what reads the sessions of others; a failover manager may have some that wait for replication."""
+    # Clients beside the nodes have sessions whose numbers are not known here.
+    only = IN_CONTAINER if lab.clients_are_beside else ""
+    return (lambda _: []) if lab.manager else Changes(Sessions(only).busy, partial(_is_of, {DEFINES}))
+
+
+@dataclass
+class Sessions:
+    """What sessions of others did at the reading before, by their numbers; `only` is a further condition in SQL."""
+
+    only: str = ""
+    _before: Mapping[int, str] = field(default_factory=dict)
+
+    def busy(self, server: Server) -> list[str]:
+        """Return which statements of others ran for about a second, and which transactions of theirs stayed open."""
+        own = requests_made.sessions_made(server.home)
+        others = {row["ID"]: row for row in server.rows(SESSIONS + self.only) if row["ID"] not in own}
+        open_ = server.rows(TRANSACTIONS.format(", ".join(map(str, others)))) if others else []
+        now = {row["ID"]: f"a session of others kept a transaction open on {server.name}" for row in open_}
+        now |= {
+            number: f"a session of others ran `{str(row['INFO'])[:100]}` on {server.name}"
+            for number, row in others.items()
+            if row["COMMAND"] in RUNS and row["TIME"] >= 1
+        }
+        before, self._before = self._before, now
+        return [said for number, said in now.items() if before.get(number) == said]
+
+
+@dataclass
+class GlobalVariables:
+    """A server's variables at the reading before.
+
+    What was set is lost when the server ends, and so is the session that reads it.
+    """
+
+    told: type[str] = str
+    _tables: list[str] = field(default_factory=lambda: list(GLOBALS))
+    _session: tuple[Server, int] | None = None
+    _digest: object = None
+    _before: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, server: Server) -> list[str]:
+        """Return each variable that has another value than before and was not set by this process."""
+        (row,) = self._rows(server, DIGEST)
+        digest, number = row.values()
+        is_same = self._session == (server, number)
+        if is_same and digest == self._digest:
+            return []
+        now = {str(row["name"]): str(row["value"]) for row in self._rows(server, VALUES)}
+        before = self._before if is_same else now
+        self._session, self._digest, self._before = (server, number), digest, now
+        other = [name for name, value in now.items() if before.get(name, value) != value]
+        return [
+            self.told(f"{name} was {now[name][:LONGEST]} on {server.name}, after {before[name][:LONGEST]}")
+            for name in other
+            if not has_set(server.address, name)
+        ]
+
+    def _rows(self, server: Server, statement: str) -> list[dict[str, Any]]:
+        try:
+            return server.rows((statement + SET).format(self._tables[0]))
+        except LabError as error:
+            if len(self._tables) == 1 or code_of(error.__cause__) != NO_SUCH_TABLE:
+                raise
+        del self._tables[0]
+        return self._rows(server, statement)

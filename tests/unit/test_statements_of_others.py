@@ -1,0 +1,185 @@
+"""Are statements of others told from the counters and sessions of a server, but for those of the lab's own?"""
+
+from types import SimpleNamespace
+
+import pymysql
+import pytest
+from replication_lab.model.core.errors import LabError
+from replication_lab.witnesses import statements_of_others
+from replication_lab.witnesses.sampled import Following
+from replication_lab.witnesses.statements_of_others import CONTROLS, LOCKS, NO_SUCH_TABLE, TABLES, TRANSACTIONS
+from replication_lab.world import requests_made
+from replication_lab.world.requests_made import CONTROLS_REPLICATION, DEFINES
+
+
+class FakeServer:
+    """A server whose counters and sessions a test sets; `open_` are the numbers of those with a transaction."""
+
+    name, address = "node1", ("of this test", 3)
+    home = address
+
+    def __init__(self):
+        self.now = dict.fromkeys((f"Com_{name}" for name in (*TABLES, *LOCKS, *CONTROLS)), 7)
+        self.now |= {"Uptime": 100, "Uptime_since_flush_status": 40}
+        self.sessions, self.open_, self.session = [], [], 3
+        self.variables = {"sync_binlog": "1", "read_only": "OFF"}
+
+    def counters(self, *names):
+        return {name: value for name, value in self.now.items() if name in names}
+
+    def rows(self, sql):
+        """Raise the error of a server without performance_schema.global_variables."""
+        if "performance_schema" in sql:
+            raise LabError("no such table", "one") from pymysql.err.ProgrammingError(NO_SUCH_TABLE, "")
+        if "GLOBAL_VARIABLES" in sql:
+            rows = [{"name": name, "value": value} for name, value in self.variables.items()]
+            return [{"digest": str(rows), "session": self.session}] if "CRC32" in sql else rows
+        if not sql.startswith(TRANSACTIONS.partition("{")[0]):
+            return self.sessions
+        return [{"ID": each} for each in self.open_ if str(each) in sql]
+
+    def seen_by(self, reading, **changes):
+        self.now |= changes
+        return reading(self)
+
+
+@pytest.fixture(autouse=True)
+def nothing_requested():
+    requests_made._made.clear()
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """Return the readings of a lab of one server by its node."""
+    monkeypatch.setattr(statements_of_others, "Sampled", lambda _what, _lab, found, every: found)
+
+    def of(manager=None):
+        topology = SimpleNamespace(nodes=[SimpleNamespace(name="node1")], replication="")
+        lab = SimpleNamespace(topology=topology, manager=manager, clients_are_beside=False)
+        return statements_of_others.statements_of_others(lab)
+
+    return of
+
+
+@pytest.fixture
+def reading(readings):
+    server, found = FakeServer(), readings()["node1"]
+    assert server.seen_by(found) == []
+    return lambda **changes: server.seen_by(found, **changes)
+
+
+def test_a_table_that_was_changed_and_changed_back_is_told(reading):
+    """Its definition is the same at both readings; the counter is not."""
+    assert reading(Com_alter_table=9, Com_truncate=8) == ["node1 counted 2 alter table", "node1 counted 1 truncate"]
+    assert reading() == []
+
+
+def test_what_the_lab_changes_itself_is_its_own(reading):
+    """As a change of the schema in a drill, or a replica that gets a new copy."""
+    with requests_made.noted(DEFINES, "node1"):
+        assert reading(Com_alter_table=8) == []
+    with requests_made.noted("kill", "node2"):
+        requests_made._made.popleft()
+        assert reading(Com_alter_table=9) == ["node1 counted 1 alter table"]
+
+
+@pytest.mark.parametrize("name", [*LOCKS, *CONTROLS])
+def test_a_lock_or_a_stop_of_replication_is_told_where_no_manager_does_so_by_itself(reading, readings, name):
+    """A manager locks tables and leads replicas elsewhere."""
+    told = [f"node1 counted 1 {name.replace('_', ' ')}"]
+    assert reading(**{f"Com_{name}": 8}) == told
+
+    managed, server = readings(manager="keepalived")["node1"], FakeServer()
+    assert server.seen_by(managed) == server.seen_by(managed, **{f"Com_{name}": 8}) == []
+
+
+def test_a_stop_of_replication_by_the_lab_explains_no_other_statement(reading):
+    """Each kind of statement has requests of its own."""
+    with requests_made.noted(CONTROLS_REPLICATION, "node1"):
+        assert reading(Com_stop_slave=8, Com_flush=8, Com_alter_table=8) == [
+            "node1 counted 1 alter table",
+            "node1 counted 1 flush",
+        ]
+
+
+def test_a_statement_of_others_that_two_readings_find_is_told(readings):
+    """One reading alone may find a statement that has just begun."""
+    server, reading = FakeServer(), readings()["node1"]
+    server.sessions = [{"ID": 5, "COMMAND": "Query", "TIME": 1, "INFO": "SELECT SLEEP(9)"}]
+    assert server.seen_by(reading) == []
+    assert server.seen_by(reading) == ["a session of others ran `SELECT SLEEP(9)` on node1"]
+    server.sessions = [{"ID": 5, "COMMAND": "Sleep", "TIME": 9, "INFO": None}]
+    assert server.seen_by(reading) == []
+    server.open_ = [5]
+    assert server.seen_by(reading) == []
+    assert server.seen_by(reading) == ["a session of others kept a transaction open on node1"]
+
+
+def test_sessions_that_this_process_opened_are_its_own(readings, monkeypatch):
+    """The lab's own waits last for seconds."""
+    monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5)})
+    server, reading = FakeServer(), readings()["node1"]
+    server.sessions = [{"ID": 5, "COMMAND": "Query", "TIME": 8, "INFO": "SELECT SLEEP(9)"}]
+    assert server.seen_by(reading) == server.seen_by(reading) == []
+
+
+def test_a_new_copy_of_the_tables_excuses_no_change_of_a_cluster():
+    """It changes no link and no role."""
+    assert not requests_made.OwnRequest(DEFINES, "node1", 0.0).disturbs
+
+
+def test_a_server_that_was_started_again_counts_anew(reading):
+    """Its end is another witness's concern."""
+    # An upgrade changes the server's own tables before it answers.
+    assert reading(Uptime=20, Uptime_since_flush_status=20, Com_alter_table=242) == []
+    assert reading(Com_alter_table=243) == ["node1 counted 1 alter table"]
+
+
+def test_counters_that_were_flushed_tell_nothing(reading):
+    """As many statements may have been counted before as were taken off."""
+    assert reading(Uptime=160, Uptime_since_flush_status=100) == []
+    assert reading(Uptime=161, Uptime_since_flush_status=0) == ["node1 flushed its counters"]
+    assert reading(Uptime=162, Uptime_since_flush_status=1) == []
+
+
+@pytest.mark.parametrize("noted", [DEFINES, CONTROLS_REPLICATION, "update"])
+def test_a_variable_that_others_set_is_told_once_whatever_else_the_lab_does(readings, noted):
+    """No other request of the lab explains it."""
+    server, reading = FakeServer(), readings()["node1"]
+    assert server.seen_by(reading) == []
+    server.variables["sync_binlog"] = "0"
+    with requests_made.noted(noted, "node1"):
+        assert server.seen_by(reading) == ["sync_binlog was 0 on node1, after 1"]
+    assert server.seen_by(reading) == []
+
+
+def test_a_server_that_has_ended_has_lost_what_was_set(readings):
+    """Its new sessions have other numbers."""
+    server, reading = FakeServer(), readings()["node1"]
+    assert server.seen_by(reading) == []
+    server.variables["sync_binlog"], server.session = "0", 4
+    assert server.seen_by(reading) == []
+
+
+def test_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
+    """Another witness compares it with the value that was set."""
+    monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, "sync_binlog"): None})
+    server, reading = FakeServer(), readings()["node1"]
+    assert server.seen_by(reading) == []
+    server.variables |= {"sync_binlog": "0", "read_only": "ON"}
+    assert server.seen_by(reading) == ["read_only was ON on node1, after OFF"]
+
+
+def test_what_a_manager_sets_is_expected_only_after_a_fault(readings):
+    """It makes a source of a replica, which accepts writes then."""
+    server, reading = FakeServer(), readings(manager="keepalived")["node1"]
+    assert server.seen_by(reading) == []
+    server.variables["read_only"] = "ON"
+    (told,) = server.seen_by(reading)
+    assert isinstance(told, Following)
+
+
+def test_the_tables_of_an_attached_project_are_its_applications_to_change(readings, monkeypatch):
+    """Some empty a table again and again."""
+    monkeypatch.setattr(statements_of_others, "AttachedLab", SimpleNamespace)
+    assert readings() == {}
