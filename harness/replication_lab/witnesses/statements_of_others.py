@@ -24,7 +24,7 @@ READ_SECONDS = 0.7
 # no other table. A replica counts the statements that it applies, too. A trigger changes what other statements do.
 TABLES = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
 TABLES += ["create_trigger", "drop_trigger"]
-# Statements that make others wait, or stop replication or lead it elsewhere: each server has counters of its own.
+# Statements that make others wait, or stop replication or change its source: each server has counters of its own.
 LOCKS = ["flush", "lock_tables", "lock_instance", "backup", "backup_lock"]
 CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "change_master", "change_replication_source"]
 CONTROLS += ["reset"]
@@ -42,7 +42,7 @@ GLOBALS, NO_SUCH_TABLE = ("performance_schema.global_variables", "information_sc
 # Without those that a server changes by itself: positions, and what follows from the members of a cluster.
 DIGEST = "SELECT SUM(CRC32(CONCAT(VARIABLE_NAME, '=', COALESCE(VARIABLE_VALUE, '')))), CONNECTION_ID() FROM {} "
 VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
-SET = (
+OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
 )
 LONGEST = 60
@@ -162,7 +162,7 @@ class GlobalVariables:
 
     def _rows(self, server: Server, statement: str) -> list[dict[str, Any]]:
         try:
-            return server.rows((statement + SET).format(self._tables[0]))
+            return server.rows((statement + OF_OTHERS).format(self._tables[0]))
         except LabError as error:
             if len(self._tables) == 1 or code_of(error.__cause__) != NO_SUCH_TABLE:
                 raise

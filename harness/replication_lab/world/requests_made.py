@@ -29,7 +29,7 @@ CHANGES = re.compile(
 )
 # Tables are created, changed or dropped, or a load of the user's may do so.
 DEFINES = "defines"
-# A statement stops or starts replication at a server, or leads it elsewhere.
+# A statement stops replication at a server, or changes its source.
 CONTROLS_REPLICATION = "controls replication"
 QUIET = {"archive", "post", "put", DEFINES, CONTROLS_REPLICATION}
 Address = tuple[str, int]

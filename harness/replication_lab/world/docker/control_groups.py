@@ -50,7 +50,7 @@ def processes(container: str, files: MachineFiles = HERE) -> frozenset[int]:
 
 
 def limits(container: str, files: MachineFiles = HERE) -> dict[str, str]:
-    """Return what confines a container's processes now, by the file that has it; of a paused one, that it is frozen."""
+    """Return what confines a container's processes now, by the file that has it; a pause is among it."""
     found = {name: _text(files, container, controller, name).strip() for controller, name in LIMITS}
     return {name: text for name, text in found.items() if text}
 
