@@ -170,6 +170,16 @@ def test_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
     assert server.seen_by(reading) == ["read_only was ON on node1, after OFF"]
 
 
+def test_the_other_name_of_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
+    """Another variable that changed at the same time got another value, or had one."""
+    monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, "replica_parallel_workers"): None})
+    server, reading = FakeServer(), readings()["node1"]
+    server.variables |= {"replica_parallel_workers": "4", "slave_parallel_workers": "4", "threads": "4", "size": "5"}
+    assert server.seen_by(reading) == []
+    server.variables |= {"replica_parallel_workers": "10", "slave_parallel_workers": "10", "threads": "9", "size": "10"}
+    assert server.seen_by(reading) == ["threads was 9 on node1, after 4", "size was 10 on node1, after 5"]
+
+
 def test_what_a_manager_sets_is_expected_only_after_a_fault(readings):
     """It makes a source of a replica, which accepts writes then."""
     server, reading = FakeServer(), readings(manager="keepalived")["node1"]

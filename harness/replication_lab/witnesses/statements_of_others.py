@@ -144,7 +144,10 @@ class GlobalVariables:
     _before: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, server: Server) -> list[str]:
-        """Return each variable that has another value than before and was not set by this process."""
+        """Return each variable that has another value than before and was not set by this process.
+
+        A variable with two names, as slave_parallel_workers for replica_parallel_workers, is set by either.
+        """
         (row,) = self._rows(server, DIGEST)
         digest, number = row.values()
         is_same = self._session == (server, number)
@@ -153,11 +156,12 @@ class GlobalVariables:
         now = {str(row["name"]): str(row["value"]) for row in self._rows(server, VALUES)}
         before = self._before if is_same else now
         self._session, self._digest, self._before = (server, number), digest, now
-        other = [name for name, value in now.items() if before.get(name, value) != value]
+        other = {name: (before[name], now[name]) for name in now if before.get(name, now[name]) != now[name]}
+        own = {other[name] for name in other if has_set(server.address, name)}
         return [
-            self.told(f"{name} was {now[name][:LONGEST]} on {server.name}, after {before[name][:LONGEST]}")
-            for name in other
-            if not has_set(server.address, name)
+            self.told(f"{name} was {is_[:LONGEST]} on {server.name}, after {was[:LONGEST]}")
+            for name, (was, is_) in other.items()
+            if (was, is_) not in own
         ]
 
     def _rows(self, server: Server, statement: str) -> list[dict[str, Any]]:
