@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.used import Reader, UsedSince
+from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, machine, reach
 
@@ -61,6 +62,33 @@ def test_a_lab_comes_up_with_all_proofs_and_is_used(there, elsewhere, name):
     finally:
         down = there("down", "--yes", "--lab", name)
     assert down.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("topology", ["semisync", "galera"])
+def test_a_lab_is_published_on_an_address_of_that_machine_if_it_is_named(there, elsewhere, name, topology):
+    """Clients of this machine connect to it directly; the API of Toxiproxy stays on loopback."""
+    node = catalogue.topology(topology).nodes[-1].name
+    at = ("--site-address", f"{node}={elsewhere.machine}")
+    up = there("up", topology, "--lab", name, *at)
+    try:
+        again, other = there("up", topology, "--lab", name, *at), there("up", topology, "--lab", f"{name}-2", *at)
+        status = there("status", "--lab", name)
+        port = 20_000 + len(catalogue.topology(topology).nodes)
+        with socket.create_connection((elsewhere.machine, port), timeout=5) as connection:
+            greeting = connection.recv(64)
+        proxy = elsewhere.client().containers.get(f"{name}-toxiproxy-1").ports
+
+        assert up.returncode == again.returncode == 0, up.stdout + up.stderr + again.stderr
+        assert f"{node} {elsewhere.machine}:{port}" in up.stdout and "on the engine's machine" not in up.stdout
+        assert f"{elsewhere.machine}:{port}" in status.stdout
+        assert b"MariaDB" in greeting
+        assert {each["HostIp"] for found in proxy.values() for each in found or ()} == {"127.0.0.1"}
+        assert other.returncode == 2 and "another --site-address" in other.stderr
+    finally:
+        there("down", "--yes", "--lab", name)
+    nowhere = there("up", topology, "--lab", name, "--site-address", f"{node}={elsewhere.neighbour}")
+    assert nowhere.returncode == 2 and "has no such --site-address" in nowhere.stderr, nowhere.stderr
 
 
 def test_a_drill_there_judges_what_clients_saw(there):

@@ -5,12 +5,13 @@ import secrets
 from contextlib import closing
 
 import msgspec
+import pymysql
 import pytest
 from replication_lab import replication
 from replication_lab.lab import up
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.witnesses.statements_of_others import UNDISTURBED
-from replication_lab.world import catalogue, signals
+from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker import images, project
 
 from tests.lab.witnessed import proof_while
@@ -114,6 +115,21 @@ def test_a_long_statement_of_lab_sql_is_told_and_a_short_one_is_no_doubt(pair, c
 
     assert "a session of others ran `SELECT SLEEP(3)` on replica" in ask("SELECT SLEEP(3)")
     assert "a session of others" not in ask("SELECT 1")
+
+
+def test_short_statements_one_after_the_other_are_told(pair):
+    """As the load of a benchmark by hand."""
+
+    server = pair.node("source").server()
+    host, port = server.address
+
+    def benchmark():
+        password, until = server.passwords["root"], clock.timer() + 4
+        with closing(pymysql.connect(host=host, port=port, user="root", password=password)) as connection:
+            while clock.timer() < until:
+                connection.query("SELECT SLEEP(0.05)")
+
+    assert "a session of others ran `SELECT SLEEP(0.05)` on source" in str(proof_while(pair, UNDISTURBED, benchmark).found)
 
 
 def test_tables_that_are_made_or_written_are_no_doubt(pair):

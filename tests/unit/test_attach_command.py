@@ -84,7 +84,7 @@ def test_drills_that_would_be_refused_are_not_proposed(attach, monkeypatch):
 
 def test_a_volume_without_a_name_is_said_before(attach, monkeypatch):
     """Compose forgets that it had none."""
-    consumer = Consumer("replica", 1, "hash", {}, {"a" * 64: "/var/lib/mysql"})
+    consumer = Consumer("replica", 1, "hash", (), {"a" * 64: "/var/lib/mysql"})
     found = AttachPlan(attachment(consumers=[consumer]), {}, attachments.KeptAttachment(), [])
     monkeypatch.setattr(command, "plan", lambda _asked: found)
 

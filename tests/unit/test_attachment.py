@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from replication_lab.attach import override as overriding
 from replication_lab.attach.override import override
 from replication_lab.model.lab.attachment import LABEL, OWNER, AttachedLink, Consumer
 from replication_lab.world import lab_files
-from replication_lab.world.docker import attachments
+from replication_lab.world.docker import attachments, compose_call
 
 from tests.fakes.docker_engine import Holding, Thing
 from tests.unit.attached_projects import attachment
@@ -154,6 +155,24 @@ def test_an_attachment_is_believed_only_from_a_file_that_is_this_user_s_alone(mo
     assert attachments.kept("shop") is None and "shop" not in attachments.all_kept()
     assert attachments.kept("other") is None
     attachments.restore("shop")
+
+
+def test_every_container_of_a_service_is_compared_with_its_own_settings(monkeypatch):
+    """Compose may have a container recreated and another one left."""
+    containers = [
+        SimpleNamespace(name=f"shop-app-{number}", labels={compose_call.HASH: "1"}, volumes=f"of {number}")
+        for number in (1, 2)
+    ]
+    monkeypatch.setattr(compose_call, "containers", lambda project: {"app": containers})
+    monkeypatch.setattr(compose_call, "settings", lambda one: {"volumes": one.volumes, "program": "same"})
+    before = tuple(map(compose_call.settings, containers))
+    attached = attachment(consumers=[Consumer("app", 2, "1", before)])
+    assert attachments.differences(attached) == []
+
+    containers[1].volumes = "new"
+    assert attachments.differences(attached) == ["shop-app-2 differs from before in: volumes"]
+    containers[1].labels = {compose_call.HASH: "2"}
+    assert "was recreated with other settings" in attachments.differences(attached)[0]
 
 
 def test_only_the_network_of_the_project_itself_is_removed(monkeypatch):

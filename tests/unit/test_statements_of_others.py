@@ -8,7 +8,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses import statements_of_others
 from replication_lab.witnesses.sampled import Following
 from replication_lab.witnesses.statements_of_others import CONTROLS, LOCKS, NO_SUCH_TABLE, TABLES, TRANSACTIONS
-from replication_lab.world import requests_made
+from replication_lab.world import clock, requests_made
 from replication_lab.world.requests_made import CONTROLS_REPLICATION, DEFINES
 
 
@@ -102,25 +102,44 @@ def test_a_stop_of_replication_by_the_lab_explains_no_other_statement(reading):
         ]
 
 
-def test_a_statement_of_others_that_two_readings_find_is_told(readings):
-    """One reading alone may find a statement that has just begun."""
+def test_a_session_of_others_that_three_readings_in_a_row_find_at_work_is_told(readings):
+    """One long statement or short ones one after the other; fewer readings may find a page that looks now and then."""
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions = [{"ID": 5, "COMMAND": "Query", "TIME": 1, "INFO": "SELECT SLEEP(9)"}]
-    assert server.seen_by(reading) == []
-    assert server.seen_by(reading) == ["a session of others ran `SELECT SLEEP(9)` on node1"]
-    server.sessions = [{"ID": 5, "COMMAND": "Sleep", "TIME": 9, "INFO": None}]
-    assert server.seen_by(reading) == []
-    server.open_ = [5]
+
+    def seen(*statements):
+        server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": each} for each in statements]
+        return server.seen_by(reading)
+
+    assert seen("SELECT 1") == seen("SELECT 2") == seen() == seen("SELECT 3") == seen("SELECT 4") == []
+    assert seen("SELECT 5") == ["a session of others ran `SELECT 5` on node1"]
+    assert seen("SELECT 6") == ["a session of others ran `SELECT 6` on node1"]
+
+
+def test_a_transaction_of_others_that_stays_open_is_told(readings):
+    """Its session does nothing."""
+    server, reading = FakeServer(), readings()["node1"]
+    server.sessions, server.open_ = [{"ID": 5, "COMMAND": "Sleep", "INFO": None}], [5]
     assert server.seen_by(reading) == []
     assert server.seen_by(reading) == ["a session of others kept a transaction open on node1"]
 
 
 def test_sessions_that_this_process_opened_are_its_own(readings, monkeypatch):
     """The lab's own waits last for seconds."""
-    monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5)})
+    monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5): clock.timer()})
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions = [{"ID": 5, "COMMAND": "Query", "TIME": 8, "INFO": "SELECT SLEEP(9)"}]
-    assert server.seen_by(reading) == server.seen_by(reading) == []
+    server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": "SELECT SLEEP(9)"}]
+    assert server.seen_by(reading) == server.seen_by(reading) == server.seen_by(reading) == []
+
+
+def test_a_server_that_was_started_again_gives_the_number_of_an_own_session_to_another_one(readings, monkeypatch):
+    """It counts its sessions anew."""
+    monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5): clock.timer() - 30})
+    server, reading = FakeServer(), readings()["node1"]
+    server.sessions, restarted = [{"ID": 5, "COMMAND": "Query", "INFO": "SELECT 1"}], {"Uptime": 4}
+    assert server.seen_by(reading) == server.seen_by(reading) == server.seen_by(reading) == []
+
+    assert server.seen_by(reading, **restarted, Uptime_since_flush_status=4) == server.seen_by(reading) == []
+    assert server.seen_by(reading) == ["a session of others ran `SELECT 1` on node1"]
 
 
 def test_a_new_copy_of_the_tables_excuses_no_change_of_a_cluster():
@@ -178,6 +197,16 @@ def test_the_other_name_of_a_variable_that_this_process_has_set_is_its_own(readi
     assert server.seen_by(reading) == []
     server.variables |= {"replica_parallel_workers": "10", "slave_parallel_workers": "10", "threads": "9", "size": "10"}
     assert server.seen_by(reading) == ["threads was 9 on node1, after 4", "size was 10 on node1, after 5"]
+
+
+def test_what_a_server_changes_with_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
+    """MariaDB counts the same time in days and in seconds."""
+    monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, "expire_logs_days"): None})
+    server, reading = FakeServer(), readings()["node1"]
+    server.variables |= {"expire_logs_days": "0", "binlog_expire_logs_seconds": "0", "innodb_io_capacity_max": "5"}
+    assert server.seen_by(reading) == []
+    server.variables |= {"expire_logs_days": "2", "binlog_expire_logs_seconds": "172800", "innodb_io_capacity_max": "9"}
+    assert server.seen_by(reading) == ["innodb_io_capacity_max was 9 on node1, after 5"]
 
 
 def test_what_a_manager_sets_is_expected_only_after_a_fault(readings):

@@ -322,7 +322,7 @@ def _consumer(
     has_new_id = set(found.volumes_from(service)) & set(consumers)
     config_hash = "" if has_new_id else found.containers(service)[0].config_hash
     unnamed = {name: folder for one in running for name, folder in compose_project.unnamed_volumes(one).items()}
-    return Consumer(service, len(running), config_hash, compose_call.settings(running[0]), unnamed)
+    return Consumer(service, len(running), config_hash, tuple(map(compose_call.settings, running)), unnamed)
 
 
 def _by_id(found: ComposeProject, consumers: Sequence[str]) -> Iterator[str]:

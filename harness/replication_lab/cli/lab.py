@@ -12,6 +12,7 @@ from replication_lab.cli import cli, command, console, names, output
 from replication_lab.cli.console import leave_by, out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
+    address_of,
     as_json,
     of_cnf,
     of_disks,
@@ -94,6 +95,7 @@ def up(
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
+    address = address_of(found, sites, site_addresses)
     in_front = endpoint_of(found, endpoint or "", of_endpoint_)
     asked = LabRequest(
         *(found, server, name or f"lab-{topology}", changed, placed),
@@ -101,7 +103,8 @@ def up(
         init=run_first,
         endpoint=in_front,
         manager=manager_of(found, server, manager or "", of_manager_),
-        sites=sites_of(found, sites, site_addresses, site_network),
+        sites=sites_of(found, sites, () if address else site_addresses, site_network),
+        address=address,
     )
     lab = labs.up(asked, tell)
     if json_:

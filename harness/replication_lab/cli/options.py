@@ -22,6 +22,7 @@ from replication_lab.model.lab.site import (
     PORTS,
     Site,
     placed,
+    published_at,
 )
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.model.lab.topology import Topology
@@ -151,6 +152,11 @@ of_sites = all_of(
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
     click.option("--site-network", type=click.Choice(NETWORKS)),
 )
+
+
+def address_of(topology: Topology, endpoints: tuple[str, ...], addresses: tuple[str, ...]) -> str:
+    """Return the address on which a lab on one engine also publishes its servers; empty for one on several sites."""
+    return published_at(topology, dict.fromkeys(endpoints, ""), pairs(ADDRESS_OPTION, addresses, "source=10.1.0.1"))
 
 
 def sites_of(

@@ -19,6 +19,7 @@ from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import LOOPBACK
 
 if TYPE_CHECKING:  # one command needs each of these
     from replication_lab.lab.migrate import Migrated
@@ -40,12 +41,11 @@ def _sentences() -> Any:
 
 def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     """Print what can be done with a lab that came up with these toxics, by link."""
-    addresses = ", ".join(
-        f"{node.name} {':'.join(map(str, lab.node(node.name).bound(3306)))}" for node in lab.topology.nodes
-    )
+    bound = {node.name: lab.node(node.name).bound(3306) for node in lab.topology.nodes}
+    addresses = ", ".join(f"{node} {host}:{port}" for node, (host, port) in bound.items())
     if lab.endpoint:
         addresses = f"{', '.join(f'{each.node} {each.host}:{each.port}' for each in of_endpoint(lab))}, {addresses}"
-    if not machine.is_near():
+    if not machine.is_near() and any(host.startswith(LOOPBACK) for host, _ in bound.values()):
         addresses += " (on the engine's machine; from here: ./lab sql NODE)"
     kind = replication.of(lab)
     node = kind.written_at()

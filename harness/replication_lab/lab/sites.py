@@ -2,12 +2,20 @@
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
+from replication_lab.model.lab.site import SERVER_PORT
 from replication_lab.world.docker import sites
 from replication_lab.world.docker.lab import Lab
 
 
 def refuse_another_place(lab: Lab, asked: LabRequest) -> None:
-    """Raise LabError if a running lab has its nodes on other sites than those that were asked for."""
+    """Raise LabError if a running lab has its nodes on other sites than those that were asked for, or no such address."""
+    published = {each["HostIp"] for each in lab.node(lab.topology.source.name).bindings(SERVER_PORT)}
+    if asked.address and published and asked.address not in published:
+        raise LabError(
+            f"{lab.name} is already running, and not published on {asked.address}",
+            "no --site-address, or another --lab",
+            f"./lab down --lab {lab.name}",
+        )
     if not asked.sites:
         return
     at = {node.name: sites.of_service(lab.name, node.name) for node in lab.topology.nodes}

@@ -95,6 +95,7 @@ def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
         memory.check([(topology, engine, placed.storage)])
     _warn_of_stale_rules(topology, tell)
     where = "".join(f", {node} at {site}" for node, site in asked.sites.items() if site.endpoint)
+    where += f", published on {asked.address}" if asked.address else ""
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}{behind}{where}")
     labels.refuse_taken(name, {"", *(site.endpoint for site in asked.sites.values())})
     lab = project.start(placed)

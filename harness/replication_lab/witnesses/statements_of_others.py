@@ -30,13 +30,15 @@ CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "chan
 CONTROLS += ["reset"]
 # And by how much the moment of a server's start seems to vary: it tells whole seconds.
 UPTIME, FLUSHED, VARY_SECONDS = "Uptime", "Uptime_since_flush_status", 2
-# The sessions of the administrator, as of `lab sql`; applications have an account of their own. A statement that has
-# just begun can have a second, since both times are whole ones.
+# The sessions of the administrator, as of `lab sql`; applications have an account of their own.
 SESSIONS = """\
-SELECT ID, COMMAND, TIME, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
+SELECT ID, COMMAND, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
 TRANSACTIONS = "SELECT trx_mysql_thread_id AS ID FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})"
 IN_CONTAINER = " AND HOST = 'localhost'"
 RUNS = ("Query", "Execute")
+# So many readings in a row find a session at work that runs one long statement, or short ones one after the other. The
+# live page of another command sends a short one each second.
+RUNNING_READINGS, OPEN_READINGS = 3, 2
 # MySQL has the first one since 5.7; MariaDB and earlier ones have the second.
 GLOBALS, NO_SUCH_TABLE = ("performance_schema.global_variables", "information_schema.GLOBAL_VARIABLES"), 1146
 # Without those that a server changes by itself: positions, and what follows from the members of a cluster.
@@ -44,6 +46,13 @@ DIGEST = "SELECT SUM(CRC32(CONCAT(VARIABLE_NAME, '=', COALESCE(VARIABLE_VALUE, '
 VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
 OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
+)
+# A server that is given one of both changes the other one with it, to another value.
+LINKED = (
+    {"binlog_expire_logs_seconds", "expire_logs_days"},
+    {"character_set_server", "collation_server"},
+    {"innodb_io_capacity", "innodb_io_capacity_max"},
+    {"innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm"},
 )
 LONGEST = 60
 
@@ -85,11 +94,16 @@ class Statements:
         before, started, then = self._before, clock.timer() - now[UPTIME], self._started
         self._before, self._started = now, started
         if started > then + VARY_SECONDS:
+            requests_made.forget_sessions(server.home, started - VARY_SECONDS)
             return []
         if now[FLUSHED] != before[FLUSHED]:
             return [f"{server.name} flushed its counters"]
         grown = {name: number - before[name] for name, number in now.items()}
         return [f"{server.name} counted {each}" for changes in self._changes for each in changes(grown)]
+
+
+def _follows(server: Server, name: str) -> bool:
+    return any(has_set(server.address, each) for linked in LINKED if name in linked for each in linked)
 
 
 def _words(names: list[str], grown: Mapping[str, int]) -> list[str]:
@@ -110,24 +124,27 @@ def sessions(lab: Lab) -> Reading[Server]:
 
 @dataclass
 class Sessions:
-    """What sessions of others did at the reading before, by their numbers; `only` is a further condition in SQL."""
+    """What sessions of others did at the readings before; `only` is a further condition in SQL."""
 
     only: str = ""
-    _before: Mapping[int, str] = field(default_factory=dict)
+    # For how many readings in a row, by the session's number and how many are told.
+    _in_a_row: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def busy(self, server: Server) -> list[str]:
-        """Return which statements of others ran for about a second, and which transactions of theirs stayed open."""
+        """Return which sessions of others ran statements for about two seconds, or kept a transaction open for one."""
         own = requests_made.sessions_made(server.home)
         others = {row["ID"]: row for row in server.rows(SESSIONS + self.only) if row["ID"] not in own}
         open_ = server.rows(TRANSACTIONS.format(", ".join(map(str, others)))) if others else []
-        now = {row["ID"]: f"a session of others kept a transaction open on {server.name}" for row in open_}
-        now |= {
-            number: f"a session of others ran `{str(row['INFO'])[:100]}` on {server.name}"
-            for number, row in others.items()
-            if row["COMMAND"] in RUNS and row["TIME"] >= 1
+        now = {
+            (row["ID"], OPEN_READINGS): f"a session of others kept a transaction open on {server.name}" for row in open_
         }
-        before, self._before = self._before, now
-        return [said for number, said in now.items() if before.get(number) == said]
+        now |= {
+            (number, RUNNING_READINGS): f"a session of others ran `{str(row['INFO'])[:100]}` on {server.name}"
+            for number, row in others.items()
+            if row["COMMAND"] in RUNS
+        }
+        before, self._in_a_row = self._in_a_row, {one: self._in_a_row.get(one, 0) + 1 for one in now}
+        return [said for one, said in now.items() if before.get(one, 0) + 1 >= one[1]]
 
 
 @dataclass
@@ -157,7 +174,7 @@ class GlobalVariables:
         before = self._before if is_same else now
         self._session, self._digest, self._before = (server, number), digest, now
         other = {name: (before[name], now[name]) for name in now if before.get(name, now[name]) != now[name]}
-        own = {other[name] for name in other if has_set(server.address, name)}
+        own = {other[name] for name in other if has_set(server.address, name) or _follows(server, name)}
         return [
             self.told(f"{name} was {is_[:LONGEST]} on {server.name}, after {was[:LONGEST]}")
             for name, (was, is_) in other.items()

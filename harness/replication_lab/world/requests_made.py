@@ -108,20 +108,27 @@ class OwnSetting:
     at: float
 
 
-# The sessions that this process has opened, each by its server's own address and its number there.
-_sessions: set[tuple[Address, int]] = set()
+# When this process has opened each session, by its server's own address and its number there.
+_sessions: dict[tuple[Address, int], float] = {}
 
 
 def note_session(home: Address, number: int) -> None:
     """Remember that a session of the server with an address is this process's own."""
     with _lock:
-        _sessions.add((home, number))
+        _sessions[home, number] = clock.timer()
 
 
 def sessions_made(home: Address) -> set[int]:
     """Return the numbers of the sessions that this process has opened on the server with an address."""
     with _lock:
         return {number for where, number in _sessions if where == home}
+
+
+def forget_sessions(home: Address, before: float) -> None:
+    """Forget the sessions of a server that were opened before a moment: it has started again, and counts anew."""
+    with _lock:
+        for where, number in [one for one, at in _sessions.items() if one[0] == home and at < before]:
+            del _sessions[where, number]
 
 
 # By the address and the variable; None while it is being set. A container that is started again has another address.

@@ -56,14 +56,14 @@ class Consumer(msgspec.Struct, frozen=True):
     """A service whose connections cross a link, as it was before: to be compared with after.
 
     `count` is the number of its containers, `config_hash` Compose's hash of its settings, empty if that is a new one
-    after each recreation. `settings` is a digest of each part of its container's settings. `unnamed` maps each of its
-    volumes that have no name of the project's to the folder where it is mounted.
+    after each recreation. `parts` has a digest of each part of the settings of each container. `unnamed` maps each of
+    its volumes that have no name of the project's to the folder where it is mounted.
     """
 
     service: str
     count: int
     config_hash: str
-    settings: dict[str, str] = {}
+    parts: tuple[dict[str, str], ...] = ()
     unnamed: dict[str, str] = {}
 
 

@@ -7,7 +7,7 @@ from replication_lab.model.core.errors import LabError, refuse_long
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.option_file import StartOptions
-from replication_lab.model.lab.site import Site
+from replication_lab.model.lab.site import ADDRESS_OPTION, Site
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 
@@ -25,7 +25,7 @@ class LabRequest:
     program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
     nodes in addition to the lab's own. `init` are SQL files to run at the first start. `endpoint` is a proxy in front
     of the nodes. `manager` lets a replica take over when the source is lost. `sites` are the Docker engines of the
-    nodes, if they are on several.
+    nodes, if they are on several. At `address`, of its engine's machine, other machines reach the servers.
     """
 
     topology: Topology
@@ -42,6 +42,7 @@ class LabRequest:
     endpoint: AskedCompanion | None = None
     manager: AskedCompanion | None = None
     sites: dict[str, Site] = field(default_factory=dict)
+    address: str = ""
 
     def __post_init__(self) -> None:
         for link in self.toxics:
@@ -53,6 +54,11 @@ class LabRequest:
         others = {"--storage": self.storage, "--endpoint": self.endpoint, "--manager": self.manager}
         if self.sites and (given := next((option for option, asked in others.items() if asked), "")):
             raise LabError(f"{given} for nodes on several sites", f"{given} or --site", "./lab up --help")
+        companion = next((option for option in ("--endpoint", "--manager") if others[option]), "")
+        if self.address and companion:
+            raise LabError(
+                f"{companion} with {ADDRESS_OPTION}, which publishes nodes", "one of them", "./lab up --help"
+            )
         refuse_long(self.name, "lab")
         if not NAME.fullmatch(self.name):
             raise LabError(

@@ -73,6 +73,18 @@ def placed(
     return {node: sites[endpoint] for node, endpoint in at.items()}
 
 
+def published_at(topology: Topology, endpoints: Mapping[str, str], addresses: Mapping[str, str]) -> str:
+    """Return the address on which a lab on one engine also publishes its servers; empty if none was given, or sites.
+
+    Raise LabError for a node that is not known, two addresses, or one that no other machine reaches.
+    """
+    if endpoints or not addresses:
+        return ""
+    for node in addresses:
+        topology.node(node)
+    return _by_ports({node.name: "" for node in topology.nodes}, addresses)[""].address
+
+
 def _refuse_unfit(topology: Topology, network: str) -> None:
     able = BY_PORTS if network == PORTS else BY_OVERLAY
     if topology.replication in able:
@@ -100,7 +112,7 @@ def _by_ports(at: Mapping[str, str], addresses: Mapping[str, str]) -> dict[str, 
 def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> str:
     node = next(node for node, where in at.items() if where == endpoint)
     text = given.get(endpoint, "")
-    expected = f"{ADDRESS_OPTION} {node}=ADDRESS, an address of that machine which the other sites reach"
+    expected = f"{ADDRESS_OPTION} {node}=ADDRESS, an address of that machine which the other ones reach"
     if not text:
         raise LabError(
             f"the site of {node} has no address", f"{expected}; or, in one swarm, {NETWORK_OPTION} {OVERLAY}"

@@ -141,16 +141,15 @@ def differences(attached: Attachment) -> list[str]:
         mine = now.get(consumer.service, [])
         if len(mine) != consumer.count:
             found.append(f"{consumer.service} has {len(mine)} containers; it had {consumer.count} before")
-        for container in mine[:1]:
-            if consumer.config_hash and container.labels.get(compose_call.HASH) != consumer.config_hash:
-                found.append(
-                    f"{consumer.service} was recreated with other settings: its files changed while it was attached"
-                )
-                continue
-            after = compose_call.settings(container)
+        hashes = {container.labels.get(compose_call.HASH) for container in mine}
+        if consumer.config_hash and hashes - {consumer.config_hash}:
+            found.append(
+                f"{consumer.service} was recreated with other settings: its files changed while it was attached"
+            )
+            continue
+        for container, before in zip(mine, consumer.parts, strict=False):
+            called, after = container.name if len(mine) > 1 else consumer.service, compose_call.settings(container)
             found += [
-                f"{consumer.service} differs from before in: {part}"
-                for part, digest in consumer.settings.items()
-                if after.get(part) != digest
+                f"{called} differs from before in: {part}" for part, digest in before.items() if after.get(part) != digest
             ]
     return found

@@ -10,7 +10,7 @@ from typing import Any
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock
+from replication_lab.world import clock, lab_files
 from replication_lab.world.docker import labels, servers, sites
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
@@ -91,9 +91,12 @@ def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
         return EngineGone(last)
     if "address already in use" in said or "port is already allocated" in said:
         advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
-        if sites.others(lab.name):
-            advice = "./lab down for the other lab on these sites, or another --site-address: these ports are fixed"
+        if lab_files.file_of(lab.name, lab_files.SITES).exists():
+            advice = "./lab down for the other lab there, or another --site-address: these ports are fixed"
         return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
+    if "cannot assign requested address" in said:
+        raise_to = "one of the engine's machine: `ip address` there lists them"
+        return LabError(f"the engine's machine has no such --site-address:\n  {last}", raise_to, "./lab up --help")
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)

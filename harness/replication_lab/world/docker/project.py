@@ -75,8 +75,10 @@ def start(asked: LabRequest) -> Lab:
         overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
     if asked.manager and catalogue.manager(asked.manager.name).image:
         overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
-    if len(set(asked.sites.values())) > 1:
-        overlays[lab_files.SITES] = site_files.overlay(name, topology, asked.sites)
+    is_apart = len(set(asked.sites.values())) > 1
+    overlays[lab_files.SITES] = (
+        site_files.overlay(name, topology, asked.sites) if is_apart else site_files.published(topology, asked.address)
+    )
     files = [file]
     for suffix, text in overlays.items():
         if text:

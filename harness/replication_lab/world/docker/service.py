@@ -62,7 +62,8 @@ class Service:
     def published(self, port: int) -> tuple[str, int]:
         """Return the host and port at which this process reaches a container's port; LabError if it does not run."""
         host, number = self.bound(port)
-        return (host, number) if self._is_near else reach.address(host, number, self.site)
+        is_reached = self._is_near or not (self.site or host.startswith(LOOPBACK))
+        return (host, number) if is_reached else reach.address(host, number, self.site)
 
     @property
     def site(self) -> str:
@@ -73,17 +74,21 @@ class Service:
     def _is_near(self) -> bool:
         return not self.site and machine.is_near()
 
+    def bindings(self, port: int) -> list[dict[str, str]]:
+        """Return the addresses on the engine's machine of a container's port, each by HostIp and HostPort."""
+        return self.network().ports.get(f"{port}/tcp") or []
+
     def bound(self, port: int) -> tuple[str, int]:
         """Return the host and port on the engine's machine of a container's port; LabError if it does not run."""
-        bindings = self.network().ports.get(f"{port}/tcp")
+        bindings = self.bindings(port)
         if not bindings:
             raise LabError(
                 f"{self.name} of {self.project} does not run",
                 f"its port {port}",
                 f"./lab status --lab {self.project}",
             )
-        # A node that other sites reach has one on its site's address, too: users reach that from everywhere.
-        found = next((each for each in bindings if each["HostIp"].startswith(LOOPBACK) != bool(self.site)), bindings[0])
+        # A node may have one on its machine's address, too: users reach that from everywhere.
+        found = next((each for each in bindings if each["HostIp"].startswith(LOOPBACK) == self._is_near), bindings[0])
         return found["HostIp"], int(found["HostPort"])
 
     def network(self) -> Container:

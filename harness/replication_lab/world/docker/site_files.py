@@ -14,6 +14,7 @@ from replication_lab.world import catalogue
 # The services of a profile, which are started only if they are asked for.
 OPTIONAL = ("load",)
 HEAD = "# Written by `lab up --site` for {name}.\n"
+ADDRESS_HEAD = "# Written by `lab up --site-address` for {name}.\n"
 # Compose merges mappings, and refuses a network that is external and has the topology's labels.
 NETWORK = """\
 networks:
@@ -63,10 +64,27 @@ def overlay(project: str, topology: Topology, nodes: Mapping[str, Site]) -> str:
     return HEAD.format(name=topology.name) + content + network
 
 
+def published(topology: Topology, address: str) -> str:
+    """Return the Compose file by which a lab on one engine publishes its servers on an address, too; empty for none."""
+    if not address:
+        return ""
+    services = _document(topology)["services"]
+    # Nodes of a cluster are in the network of a sidecar.
+    own = {node.name: services[node.name].get("network_mode", "") for node in topology.nodes}
+    added = {
+        mode.removeprefix("service:") or name: {"ports": [_port(topology, name, address)]} for name, mode in own.items()
+    }
+    return ADDRESS_HEAD.format(name=topology.name) + msgspec.yaml.encode({"services": added}).decode()
+
+
+def _port(topology: Topology, node: str, address: str) -> str:
+    return f"{address}:{site.port_of(topology, node)}:{SERVER_PORT}"
+
+
 def _node(topology: Topology, name: str, here: Site, proxy: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if not here.is_on_overlay:
-        found["ports"] = [f"{here.address}:{site.port_of(topology, name)}:{SERVER_PORT}"]
+        found["ports"] = [_port(topology, name, here.address)]
     elif topology.replication == GALERA:
         found["entrypoint"] = ["bash", f"/usr/local/bin/{APART}"]
         found["configs"] = [{"source": APART, "target": f"/usr/local/bin/{APART}", "mode": 0o555}]
