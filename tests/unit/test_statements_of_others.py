@@ -199,13 +199,22 @@ def test_the_other_name_of_a_variable_that_this_process_has_set_is_its_own(readi
     assert server.seen_by(reading) == ["threads was 9 on node1, after 4", "size was 10 on node1, after 5"]
 
 
-def test_what_a_server_changes_with_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
-    """MariaDB counts the same time in days and in seconds."""
-    monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, "expire_logs_days"): None})
+@pytest.mark.parametrize(
+    ("own", "with_it", "value"),
+    [
+        ("expire_logs_days", "binlog_expire_logs_seconds", "172800"),
+        ("wsrep_provider_evs_send_window", "wsrep_provider_options", "evs.send_window = 2"),
+    ],
+)
+def test_what_a_server_changes_with_a_variable_that_this_process_has_set_is_its_own(
+    readings, monkeypatch, own, with_it, value
+):
+    """MariaDB counts the same time in days and in seconds, and lists what it gives Galera's provider."""
+    monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, own): None})
     server, reading = FakeServer(), readings()["node1"]
-    server.variables |= {"expire_logs_days": "0", "binlog_expire_logs_seconds": "0", "innodb_io_capacity_max": "5"}
+    server.variables |= {own: "0", with_it: "0", "innodb_io_capacity_max": "5"}
     assert server.seen_by(reading) == []
-    server.variables |= {"expire_logs_days": "2", "binlog_expire_logs_seconds": "172800", "innodb_io_capacity_max": "9"}
+    server.variables |= {own: "2", with_it: value, "innodb_io_capacity_max": "9"}
     assert server.seen_by(reading) == ["innodb_io_capacity_max was 9 on node1, after 5"]
 
 

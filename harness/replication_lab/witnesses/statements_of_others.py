@@ -47,7 +47,9 @@ VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
 OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
 )
-# A server that is given one of both changes the other one with it, to another value.
+# A server that is given one of both changes the other one with it, to another value. A part of Galera's provider_options
+# can be a variable of its own.
+PROVIDER = "wsrep_provider"
 LINKED = (
     {"binlog_expire_logs_seconds", "expire_logs_days"},
     {"character_set_server", "collation_server"},
@@ -103,7 +105,11 @@ class Statements:
 
 
 def _follows(server: Server, name: str) -> bool:
-    return any(has_set(server.address, each) for linked in LINKED if name in linked for each in linked)
+    linked = {each for group in LINKED if name in group for each in group}
+    return any(
+        each in linked or (name.startswith(PROVIDER) and each.startswith(PROVIDER))
+        for each in requests_made.variables_set(server.address)
+    )
 
 
 def _words(names: list[str], grown: Mapping[str, int]) -> list[str]:

@@ -153,6 +153,12 @@ def settings_made(address: Address) -> dict[str, OwnSetting]:
         return {name: one for (where, name), one in _settings.items() if where == address and one}
 
 
+def variables_set(address: Address) -> set[str]:
+    """Return the variables that this process has set on the server with an address, or is setting."""
+    with _lock:
+        return {name for where, name in _settings if where == address}
+
+
 def has_set(address: Address, name: str) -> bool:
     """Return whether this process has set a variable on the server with an address, or is setting it."""
     return (address, name) in _settings
