@@ -119,7 +119,6 @@ def test_a_long_statement_of_lab_sql_is_told_and_a_short_one_is_no_doubt(pair, c
 
 def test_short_statements_one_after_the_other_are_told(pair):
     """As the load of a benchmark by hand."""
-
     server = pair.node("source").server()
     host, port = server.address
 
@@ -129,7 +128,9 @@ def test_short_statements_one_after_the_other_are_told(pair):
             while clock.timer() < until:
                 connection.query("SELECT SLEEP(0.05)")
 
-    assert "a session of others ran `SELECT SLEEP(0.05)` on source" in str(proof_while(pair, UNDISTURBED, benchmark).found)
+    found = str(proof_while(pair, UNDISTURBED, benchmark).found)
+
+    assert "a session of others ran `SELECT SLEEP(0.05)` on source" in found
 
 
 def test_tables_that_are_made_or_written_are_no_doubt(pair):

@@ -10,7 +10,6 @@ from replication_lab.faults import site_faults, toxic_calibration
 from replication_lab.lab import down
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import site
-from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import Site, placed
 from replication_lab.world import catalogue, lab_files
@@ -67,26 +66,6 @@ def test_what_cannot_be_placed_is_refused(endpoints, addresses, found, refused):
     assert refused(placed, SEMISYNC, endpoints, addresses).found.startswith(found)
 
 
-def test_a_lab_on_one_engine_is_also_published_on_an_address_that_other_machines_reach(refused):
-    """Of sites it is the way between them."""
-    assert site.published_at(SEMISYNC, {}, {"replica": "10.1.0.2"}) == "10.1.0.2"
-    assert site.published_at(SEMISYNC, {}, {}) == site.published_at(SEMISYNC, {"replica": DB2}, ADDRESSES) == ""
-    for addresses, found in (
-        ({"nobody": "10.1.0.2"}, "unknown node of semisync 'nobody'"),
-        ({"source": "0.0.0.0"}, "other machines cannot reach a site at 0.0.0.0"),
-        (ADDRESSES, "replica's site has the addresses 10.1.0.1 and 10.1.0.2"),
-    ):
-        assert refused(site.published_at, SEMISYNC, {}, addresses).found.startswith(found)
-
-
-def test_a_proxy_or_a_manager_is_not_published_on_an_address(refused):
-    """Clients have the proxy's port, which is on loopback."""
-    asked = AskedCompanion("haproxy")
-    found = refused(LabRequest, SEMISYNC, "mariadb", "lab-a", endpoint=asked, address="10.1.0.2")
-
-    assert found.found == "--endpoint with --site-address, which publishes nodes"
-
-
 def test_nodes_of_a_cluster_need_a_network_of_all_sites(refused):
     """They dial each other by their own addresses. Groups and replicated disks are refused in any case."""
     galera, overlaid = catalogue.topology("galera"), {"node1": Site(network="overlay")}
@@ -131,18 +110,6 @@ def test_ports_are_published_on_the_named_addresses_only_and_the_proxies_dial_th
     assert services["toxiproxy2"]["networks"] == {"default": {"aliases": ["toxiproxy"]}}
     assert link["upstream"] == "source:20001" and link["listen"].endswith(":21002")
     assert json.loads(made["configs"]["links-toxiproxy2"]["content"]) == []
-
-
-def test_on_one_engine_only_the_servers_are_published_on_the_address():
-    """A node of a cluster is in the network of its sidecar."""
-    pair = yaml.safe_load(site_files.published(SEMISYNC, "10.1.0.2"))
-    cluster = yaml.safe_load(site_files.published(catalogue.topology("galera"), "10.1.0.2"))
-
-    assert pair == {
-        "services": {"source": {"ports": ["10.1.0.2:20001:3306"]}, "replica": {"ports": ["10.1.0.2:20002:3306"]}}
-    }
-    assert cluster["services"]["sidecar3"] == {"ports": ["10.1.0.2:20003:3306"]} and len(cluster["services"]) == 3
-    assert site_files.published(SEMISYNC, "") == ""
 
 
 def test_each_service_has_a_site_and_each_site_a_toxiproxy():

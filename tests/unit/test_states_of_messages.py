@@ -112,7 +112,7 @@ def quiet_without_its_nodes(patch):
 
 def at_other_sites(patch):
     patch.setattr(sites.sites, "of_service", lambda *_: "here")
-    sites.refuse_another_place(of(), Some(sites={"replica": "there"}))
+    sites.refuse_another_place(of(), Some(sites={"replica": "there"}, address=""))
 
 
 def broken_in_a_file(patch):
@@ -130,7 +130,7 @@ def up_again(patch, engine="mariadb", options=()):
     patch.setattr(up.start_options, "options_in", lambda *_: {"source": {"sync_binlog": "1"}})
     up._again(
         of(engine=engine, containers={}),
-        Some(topology="x", engine="mariadb", sites={}, init=(), options=options),
+        Some(topology="x", engine="mariadb", sites={}, address="", init=(), options=options),
         print,
     )
 

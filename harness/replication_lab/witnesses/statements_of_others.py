@@ -47,8 +47,8 @@ VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
 OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
 )
-# A server that is given one of both changes the other one with it, to another value. A part of Galera's provider_options
-# can be a variable of its own.
+# A server that is given one of both changes the other one with it, to another value. A part of Galera's options can
+# also be a variable of its own.
 PROVIDER = "wsrep_provider"
 LINKED = (
     {"binlog_expire_logs_seconds", "expire_logs_days"},

@@ -149,7 +149,6 @@ def differences(attached: Attachment) -> list[str]:
             continue
         for container, before in zip(mine, consumer.parts, strict=False):
             called, after = container.name if len(mine) > 1 else consumer.service, compose_call.settings(container)
-            found += [
-                f"{called} differs from before in: {part}" for part, digest in before.items() if after.get(part) != digest
-            ]
+            differing = [part for part, digest in before.items() if after.get(part) != digest]
+            found += [f"{called} differs from before in: {part}" for part in differing]
     return found

@@ -84,19 +84,25 @@ def _refused_by_its_source(container: Container) -> str:
     return (found["stopped"] or found["refused"]) if found else ""
 
 
+def _refused_ports(lab: Lab, said: str, last: str) -> LabError | None:
+    if "cannot assign requested address" in said:
+        expected = "one of the engine's machine: `ip address` there lists them"
+        return LabError(f"the engine's machine has no such --site-address:\n  {last}", expected, "./lab up --help")
+    if "address already in use" not in said and "port is already allocated" not in said:
+        return None
+    advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
+    if lab_files.file_of(lab.name, lab_files.SITES).exists():
+        advice = "./lab down for the other lab there, or another --site-address: these ports are fixed"
+    return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
+
+
 def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
     said = (error.stderr or b"").decode(errors="replace").strip()
     last = "\n  ".join(said.splitlines()[-4:])
     if any(each in said for each in UNANSWERED):
         return EngineGone(last)
-    if "address already in use" in said or "port is already allocated" in said:
-        advice = "unset LAB_PORT_*: the lab then chooses free ports itself"
-        if lab_files.file_of(lab.name, lab_files.SITES).exists():
-            advice = "./lab down for the other lab there, or another --site-address: these ports are fixed"
-        return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
-    if "cannot assign requested address" in said:
-        raise_to = "one of the engine's machine: `ip address` there lists them"
-        return LabError(f"the engine's machine has no such --site-address:\n  {last}", raise_to, "./lab up --help")
+    if refused := _refused_ports(lab, said, last):
+        return refused
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)
