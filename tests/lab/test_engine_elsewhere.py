@@ -18,13 +18,13 @@ from tests.lab.engine_elsewhere import MISSING, SSH_IMAGE, build_ssh_image, engi
 from tests.noise import other_programs
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"an engine in a network namespace needs {MISSING}")
-IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients")]
+IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients", "sidecar")]
 
 
 @pytest.fixture(scope="module")
 def elsewhere(built):
     build_ssh_image()
-    images.ensure(["clients"])
+    images.ensure(["clients", "sidecar"])
     with engine_elsewhere(*IMAGES, SSH_IMAGE) as found:
         yield found
 
