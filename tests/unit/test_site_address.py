@@ -17,7 +17,7 @@ ADDRESSES = {"source": "10.1.0.1", "replica": "10.1.0.2"}
 
 
 def test_a_lab_on_one_engine_is_also_published_on_an_address_that_other_machines_reach(refused):
-    """Of sites it is the way between them."""
+    """With --site, the addresses lead from one site to another."""
     assert site.published_at(SEMISYNC, {}, {"replica": "10.1.0.2"}) == "10.1.0.2"
     assert site.published_at(SEMISYNC, {}, {}) == site.published_at(SEMISYNC, {"replica": DB2}, ADDRESSES) == ""
     for addresses, found in (

@@ -190,13 +190,13 @@ def test_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
 
 
 def test_the_other_name_of_a_variable_that_this_process_has_set_is_its_own(readings, monkeypatch):
-    """Another variable that changed at the same time got another value, or had one."""
+    """Another variable that changed at the same time has other values, or a name without a common word."""
     monkeypatch.setattr(requests_made, "_settings", {(FakeServer.address, "replica_parallel_workers"): None})
     server, reading = FakeServer(), readings()["node1"]
-    server.variables |= {"replica_parallel_workers": "4", "slave_parallel_workers": "4", "threads": "4", "size": "5"}
+    server.variables |= {"replica_parallel_workers": "4", "slave_parallel_workers": "4", "threads": "4", "size": "4"}
     assert server.seen_by(reading) == []
     server.variables |= {"replica_parallel_workers": "10", "slave_parallel_workers": "10", "threads": "9", "size": "10"}
-    assert server.seen_by(reading) == ["threads was 9 on node1, after 4", "size was 10 on node1, after 5"]
+    assert server.seen_by(reading) == ["threads was 9 on node1, after 4", "size was 10 on node1, after 4"]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,8 @@ def test_what_a_server_changes_with_a_variable_that_this_process_has_set_is_its_
     assert server.seen_by(reading) == []
     server.variables |= {own: "2", with_it: value, "innodb_io_capacity_max": "9"}
     assert server.seen_by(reading) == ["innodb_io_capacity_max was 9 on node1, after 5"]
+    server.variables[with_it] = "7"
+    assert server.seen_by(reading) == [f"{with_it} was 7 on node1, after {value}"]
 
 
 def test_what_a_manager_sets_is_expected_only_after_a_fault(readings):

@@ -47,8 +47,8 @@ VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
 OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"
 )
-# A server that is given one of both changes the other one with it, to another value. A part of Galera's options can
-# also be a variable of its own.
+# Setting one variable of a group changes the other one too, to another value. wsrep_provider_options contain the values
+# of all wsrep_provider_… variables that a server has.
 PROVIDER = "wsrep_provider"
 LINKED = (
     {"binlog_expire_logs_seconds", "expire_logs_days"},
@@ -104,12 +104,12 @@ class Statements:
         return [f"{server.name} counted {each}" for changes in self._changes for each in changes(grown)]
 
 
-def _follows(server: Server, name: str) -> bool:
-    linked = {each for group in LINKED if name in group for each in group}
-    return any(
-        each in linked or (name.startswith(PROVIDER) and each.startswith(PROVIDER))
-        for each in requests_made.variables_set(server.address)
+def _goes_with(name: str, own: str, changed: Mapping[str, tuple[str, str]]) -> bool:
+    """Return whether a variable changed because another one was set: by its other name, or as a server derives it."""
+    is_linked = any({name, own} <= linked for linked in LINKED) or (
+        name.startswith(PROVIDER) and own.startswith(PROVIDER)
     )
+    return is_linked or (changed[name] == changed[own] and bool({*name.split("_")} & {*own.split("_")}))
 
 
 def _words(names: list[str], grown: Mapping[str, int]) -> list[str]:
@@ -169,7 +169,8 @@ class GlobalVariables:
     def __call__(self, server: Server) -> list[str]:
         """Return each variable that has another value than before and was not set by this process.
 
-        A variable with two names, as slave_parallel_workers for replica_parallel_workers, is set by either.
+        What a server changes together with such a variable is not told: a second name of it, as slave_parallel_workers
+        is of replica_parallel_workers, or a value that it derives.
         """
         (row,) = self._rows(server, DIGEST)
         digest, number = row.values()
@@ -179,12 +180,12 @@ class GlobalVariables:
         now = {str(row["name"]): str(row["value"]) for row in self._rows(server, VALUES)}
         before = self._before if is_same else now
         self._session, self._digest, self._before = (server, number), digest, now
-        other = {name: (before[name], now[name]) for name in now if before.get(name, now[name]) != now[name]}
-        own = {other[name] for name in other if has_set(server.address, name) or _follows(server, name)}
+        changed = {name: (before[name], now[name]) for name in now if before.get(name, now[name]) != now[name]}
+        own = [name for name in changed if has_set(server.address, name)]
         return [
             self.told(f"{name} was {is_[:LONGEST]} on {server.name}, after {was[:LONGEST]}")
-            for name, (was, is_) in other.items()
-            if (was, is_) not in own
+            for name, (was, is_) in changed.items()
+            if name not in own and not any(_goes_with(name, each, changed) for each in own)
         ]
 
     def _rows(self, server: Server, statement: str) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def sessions_made(home: Address) -> set[int]:
 
 
 def forget_sessions(home: Address, before: float) -> None:
-    """Forget the sessions of a server that were opened before a moment: it has started again, and counts anew."""
+    """Forget the sessions that were opened on a server before a moment; since its restart others have their numbers."""
     with _lock:
         for where, number in [one for one, at in _sessions.items() if one[0] == home and at < before]:
             del _sessions[where, number]
@@ -151,12 +151,6 @@ def settings_made(address: Address) -> dict[str, OwnSetting]:
     """Return what this process has set on the server with an address."""
     with _lock:
         return {name: one for (where, name), one in _settings.items() if where == address and one}
-
-
-def variables_set(address: Address) -> set[str]:
-    """Return the variables that this process has set on the server with an address, or is setting."""
-    with _lock:
-        return {name for where, name in _settings if where == address}
 
 
 def has_set(address: Address, name: str) -> bool:

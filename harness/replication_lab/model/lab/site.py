@@ -112,7 +112,7 @@ def _by_ports(at: Mapping[str, str], addresses: Mapping[str, str]) -> dict[str, 
 def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> str:
     node = next(node for node, where in at.items() if where == endpoint)
     text = given.get(endpoint, "")
-    expected = f"{ADDRESS_OPTION} {node}=ADDRESS, an address of that machine which the other ones reach"
+    expected = f"{ADDRESS_OPTION} {node}=ADDRESS, an address at which the other machines reach that one"
     if not text:
         raise LabError(
             f"the site of {node} has no address", f"{expected}; or, in one swarm, {NETWORK_OPTION} {OVERLAY}"
