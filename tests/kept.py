@@ -321,7 +321,7 @@ def _outages(name: str) -> dict[str, list[float]]:
         for each in journal.read(run)[1].events:
             if isinstance(each, Evidence):
                 attempts = ledger.parse((run / each.ledger).read_bytes().splitlines(keepends=True)).attempts
-                seconds = checkers.outage(attempts, each.windows[0][0], each.acted[0].broke)
+                seconds = checkers.outage(attempts, (each.acted[0].broke, each.windows[0][1]), each.load)
                 found.setdefault(each.case, []).append(seconds or 0)
     return found
 

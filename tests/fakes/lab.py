@@ -60,6 +60,7 @@ class FakeContainer:
     """A node's container: its data's volume, its CPU limit in microseconds of each 100 ms, 0 for none."""
 
     volume: str = ""
+    id: str = ""
     quota: int = 0
     throttled: int = 0
     labels: dict[str, str] = field(default_factory=dict)
@@ -199,7 +200,7 @@ class FakeLab(OneToxiproxy):
             (self._links[link.name], self.servers[link.target]) for link in topology.links_from(topology.source.name)
         ]
         self.rows, self.group = FakeRows(), FakeGroup()
-        self._containers = {node.name: FakeContainer(volume_name(self.name, node.name)) for node in topology.nodes}
+        self._containers = {each: FakeContainer(volume_name(self.name, each), each) for each in self.servers}
         self.arrays = self.race.arrays
         peers = [node.name for node in topology.nodes if node.role == "peer"]
         self.resource = FakeResource(peers, self._dice) if peers else None

@@ -50,6 +50,10 @@ class LabOfNames(OneToxiproxy):
     def node_at(self, host: str) -> str:
         return host
 
+    def states(self) -> dict[str, str]:
+        """Return no container's state; a fake whose nodes can be frozen has its own."""
+        return {}
+
     def node(self, name: str) -> FakeService:
         return FakeService(self, name)
 

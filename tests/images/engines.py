@@ -85,6 +85,7 @@ CHANGE MASTER TO
     "mariadb-10.1": _mariadb("mariadb-10.1"),
     "mariadb-10.2": _mariadb("mariadb-10.2"),
     "mariadb-10.11": _mariadb("mariadb-10.11"),
+    "mariadb-10.11-galera": _mariadb("mariadb-10.11-galera"),
     "mysql": Engine(
         image="replication-lab/mysql",
         source_flags=_GTID_FLAGS,

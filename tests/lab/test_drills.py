@@ -54,6 +54,7 @@ MORE = [
     ("async", "new-replica-clone"),
     ("async", "new-replica-dump"),
     ("async", "new-replica-dump-mysql"),
+    ("async", "new-replica-mydumper"),
     ("async", "schema-change-copy"),
     ("async", "schema-change-inplace"),
     ("async", "schema-change-instant"),
@@ -62,6 +63,9 @@ MORE = [
     ("fanout", "switchover"),
     ("galera", "lose-majority"),
     ("galera", "rolling-restart"),
+    ("galera", "upgrade"),
+    ("galera", "upgrade-and-back"),
+    ("group", "lose-majority"),
     ("group", "multi-primary"),
     ("semisync", "infinite-timeout"),
     ("semisync", "flapping-link"),
@@ -243,7 +247,7 @@ def test_commands_of_the_lab_that_look_meanwhile_are_no_interference(drilled, co
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("by", ["dump", "backup"])
+@pytest.mark.parametrize("by", ["dump", "mydumper", "backup"])
 def test_a_new_replica_that_misses_rows_is_found_and_events_are_off(drilled, drill_labs, by):
     """It replicates and has every GTID; only the comparison of the copies shows it.
 

@@ -139,15 +139,3 @@ def test_two_hosts_that_do_not_hear_each_other_both_take_writes(drilled):
     result = drilled("semisync", "manager-cut-off", "keepalived", KEEPALIVED)
 
     assert result.doubts == [] and result.figures["two_writable_s"] > 1 and result.figures["false_failovers"] >= 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    ["manager-clients-cut", "manager-site-cut", "manager-killed", "manager-applier-stopped", "manager-delayed-replica"],
-)
-def test_each_drill_of_managers_is_proved(drilled, name):
-    """Whatever its verdict is: the fault acted, and every node is healthy again."""
-    result = drilled("semisync", name, "keepalived", KEEPALIVED)
-
-    assert result.doubts == [] and result.evidence.unrecovered == ""

@@ -25,9 +25,9 @@ def lab_under(manager, topology, engine, **settings):
             lab.down()
 
 
-def drilled(manager, name, tmp_path, engine, topology="semisync", endpoint="haproxy", **settings):
-    """Do a drill under a manager, with clients at an endpoint; return its result."""
-    (drill,) = drill_set.at_endpoint([drill_set.load(topology, name)], endpoint, {})
+def drilled(manager, name, tmp_path, engine, topology="semisync", endpoint="haproxy", seconds=None, **settings):
+    """Do a drill under a manager, with clients at an endpoint, and faults of some `seconds`; return its result."""
+    (drill,) = drill_set.at_endpoint([drill_set.load(topology, name).with_duration(seconds)], endpoint, {})
     (drill,) = drill_set.under_manager([drill], manager, {key: str(value) for key, value in settings.items()})
     with drill_set.Labs(drill_set.lab_request(topology, engine, [drill]), print) as own, ignoring_noise():
         evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")

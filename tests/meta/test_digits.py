@@ -27,14 +27,14 @@ def digits(figure: str) -> int:
 
 
 def without_published(text: str) -> str:
-    """Return a page without the columns of tables that are headed as published."""
+    """Return a page without the columns of tables that are headed as published, or as versions."""
     kept, columns = [], set()
     for line in text.splitlines():
         cells = line.split("|") if line.startswith("|") else []
         if not cells:
             columns = set()
-        elif any(cell.strip() == "published" for cell in cells):
-            columns = {at for at, cell in enumerate(cells) if cell.strip() == "published"}
+        elif found := {at for at, cell in enumerate(cells) if cell.strip() in ("published", "version")}:
+            columns = found
         kept.append("|".join(cell for at, cell in enumerate(cells) if at not in columns) if columns else line)
     return "\n".join(kept)
 

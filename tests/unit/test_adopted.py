@@ -50,6 +50,18 @@ def test_an_old_source_that_a_manager_has_taken_back_ahead_of_the_promoted_one_i
     assert left == ["source cannot replicate from near: 1236 it is not in the master's binlog"]
 
 
+def test_an_old_source_that_is_ahead_is_taken_back_before_its_replication_ends(lab):
+    """It replicates until the promoted one has transactions of higher numbers than those that it lacks."""
+    promoted(lab)
+    old, far = lab.nodes["source"], lab.nodes["far"]
+    old.read_only, old.has, old.applying = True, "0-1-12", True
+    old.port, far.port = (failover.link_port(lab, "near", name) for name in ("source", "far"))
+    done, left = adopt(lab, "near", "source")
+
+    assert done.replaced == ["source"] and old.port is None
+    assert left == ["source cannot replicate from near: it has 2 transactions: 0-1-11 to 0-1-12, which near lacks"]
+
+
 def test_a_replica_whose_threads_a_manager_has_stopped_is_started_by_a_person(lab):
     """As one to which its cluster was about to give the role when the old source came back."""
     promoted(lab)

@@ -82,7 +82,6 @@ def test_no_two_drills_of_a_topology_have_one_name():
         (question("async", drill="lost"), "async has no drill lost", "cut-link"),
         (question("async", "galera", drill="black-hole"), "galera has no drill black-hole", "async, drbd"),
         (question("semisync", settings={"replication": "async"}), "sets replication=async on semisync", "async"),
-        (question("drbd", settings={"protocol": "A"}), "case topology=drbd has DRBD's protocol A", "protocol C"),
         (question("async", drill="read-only"), "drill read-only of async injects no fault", "lose-source"),
         (question("galera", drill="write-conflict"), "drill write-conflict of galera injects no fault", "kill-node"),
         (
@@ -121,6 +120,15 @@ def test_a_drill_that_cannot_be_had_is_refused_before_anything_starts(asked, sai
 def test_a_question_about_drills_that_makes_no_sense_is_refused(change, said, refused):
     """In the text that a user reads."""
     assert said in refused(lambda: experiments.asked(question(**change))).found
+
+
+def test_a_drill_of_machines_has_the_protocol_of_its_case():
+    """Beside the options that its file has."""
+    asked = question("drbd", vary={"protocol": ["A", "C"]}, drill="lose-power-and-primary-tuned")
+    found = {each.case.name: each.drill.options for each in planned(asked)}
+    tuned = {"disk": ["--disk-flushes=no"], "mount": ["barrier=0"]}
+
+    assert found == {f"protocol={name}": {**tuned, "net": [f"--protocol={name}"]} for name in ("A", "C")}
 
 
 def test_a_drill_runs_under_the_conditions_of_its_case():

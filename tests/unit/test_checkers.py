@@ -131,6 +131,9 @@ def served(*times, node="node1"):
         pytest.param([(0, 1), (1, 1.5), (5, 6), (6, 9)], 4, 4.5, id="silent before it began"),
         pytest.param([(0, 1.9), (1.8, 5.9), (5.8, 6)], 4, 4, id="one that was under way does not hide it"),
         pytest.param([(n / 10, (n + 1) / 10) for n in range(60)], 1.1, 0.1, id="no outage at all"),
+        pytest.param([(0, 1.9), (1.9, 2.1), (3, 3.5), (5, 8), (8, 9)], 1.5, 4.5, id="served once after it had begun"),
+        pytest.param([(0, 1.9), (3, 4), (7, 9)], 2, 5, id="served again only when the fault was undone"),
+        pytest.param([(0, 1.9), (3, 4)], 2, None, id="served once, and never again"),
         pytest.param([(0, 1.9), (1.9, 2.5)], None, None, id="never again"),
         pytest.param([(5, 6)], 4, None, id="never before"),
     ],
@@ -146,7 +149,7 @@ def test_an_outage_is_what_clients_saw_and_service_is_back_since_the_injection_b
 
 def test_an_outage_of_the_service_ends_where_any_node_serves():
     """That of one node's clients lasts until their own next write."""
-    history = [*served((0, 1.9), (7, 8)), *served((0, 1.8), (4, 5), node="node2")]
+    history = [*served((0, 1.9), (7, 8)), *served((0, 1.8), (4, 5), (5, 7.5), node="node2")]
     figures, _ = checkers.service(history, (0, 9), [(3, 6)], 2)
 
     assert (figures["outage_s"], figures["outage_s.node1"], figures["outage_s.node2"]) == (3.1, 6.1, 3.2)

@@ -10,6 +10,7 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill import drill
 from replication_lab.model.drill.drill import Drill, Step, parse_drill
 from replication_lab.model.drill.fault import links_of
+from replication_lab.model.lab.storage import Storage
 from replication_lab.probes import forbidden_logs
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
@@ -173,6 +174,9 @@ def test_a_failover_is_refused_where_no_node_can_be_promoted(refused):
         ("fault: cut,", "fault: cut, toxic: wan-85ms,", "cut with the toxic wan-85ms"),
         ("fault: cut,", "fault: disk-full,", "disk-full in galera, where not every target has disks of its own"),
         ("fault: cut,", "fault: disk-fail,", "disk-fail in galera, where not every target is on RAID1"),
+        (FILE, f"{FILE}storage: {{node4: single}}", "unknown node of galera 'node4'"),
+        (FILE, f"{FILE}storage: {{node1: raid5}}", "unknown level of storage 'raid5'"),
+        ("fault: cut,", "storage: {node3: single}, fault: cut,", "unknown field `storage`"),
         ("seconds: 3", "second: 3", "unknown field `second`"),
         (", equals: 0", "", "exactly one relation"),
         ("equals: 0", "equals: 0, at_most: 3", "exactly one relation"),
@@ -193,6 +197,16 @@ def test_a_toxic_is_a_name_or_a_condition_by_number(toxic):
     (step,) = parsed(FILE.replace("fault: cut,", f"fault: toxic, toxic: {toxic},")).steps
 
     assert step.settings == {"toxic": toxic.strip('"')}
+
+
+def test_a_drill_with_disks_of_its_own_may_have_faults_of_disks(refused):
+    """On that node; a machine has its own disk already."""
+    full = FILE.replace("fault: cut,", "fault: disk-full,") + "storage: {node3: raid1}"
+    on_machines = full.replace("node3", "node1").replace("node2: 1", "node2: 0")
+
+    assert parsed(full).storages == {"node3": Storage(level="raid1")}
+    assert "not every target" in refused(parsed, full.replace("storage: {node3", "storage: {node2")).found
+    assert "have a disk already" in refused(drill_set.parse, "test", catalogue.topology("drbd"), on_machines).found
 
 
 def test_a_promise_is_the_expectation_that_the_file_of_promises_has():

@@ -20,6 +20,7 @@ from replication_lab.model.drill.history import Outcome, StatementEnd, encode, p
 from replication_lab.model.lab import companion
 from replication_lab.model.lab.companion import settings_apart
 from replication_lab.model.lab.endpoint import ENDPOINT
+from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import parse_topology
 from replication_lab.model.question.question import Question
 from replication_lab.report.drill_text import text
@@ -204,6 +205,19 @@ def test_a_drill_at_an_endpoint_gets_a_lab_with_one(monkeypatch, tmp_path):
             labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
 
     assert started == [None, companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"fall": 1}), None]
+
+
+def test_a_drill_with_disks_of_its_own_gets_a_lab_with_them(monkeypatch, tmp_path):
+    """The next one gets a lab without them; so does a case of a question."""
+    plain, started = drill_set.load("async", "cut-link"), []
+    full = msgspec.structs.replace(plain, storage={"source": "raid0:3"})
+    monkeypatch.setattr(drill_set.up, "up", lambda asked, _tell: started.append(asked.storage) or FakeUp())
+    monkeypatch.setattr(drill_set, "run_drill", lambda _lab, asked, *_: Evidence(drill=asked.drill, at=""))
+    with drill_set.Labs(drill_set.lab_request("async", "mariadb", []), print) as labs:
+        for drill in (full, full, plain):
+            labs.do(DrillRequest(drill, 7), tmp_path / "ledger")
+
+    assert started == [{"source": Storage(level="raid0", disks=3)}, {}]
 
 
 class FakeUp:

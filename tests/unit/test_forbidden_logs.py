@@ -44,6 +44,7 @@ def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
         ("The slave I/O thread stops because master and slave have equal MySQL server UUIDs", "same-server"),
         ("InnoDB: Database page corruption on disk", "corruption"),
         ("Slave SQL: Could not execute Write_rows_v1 event on table lab.ledger", "broken-replication"),
+        ("[Warning] Worker 1 failed executing transaction 'e:5'; Error_code: MY-001032", "broken-replication"),
     ],
 )
 def test_servers_words_for_disasters_are_known(line, name):
@@ -63,6 +64,8 @@ def test_servers_words_for_disasters_are_known(line, name):
         "[ERROR] Slave I/O: error reconnecting to master - retry-time: 1 maximum-retries: 100000, Error_code: 2003",
         "[Note] Recovering after a crash using bin",
         "Aborted connection 13 to db: 'unconnected' (A slave with the same server_id is already connected)",
+        "[Warning] [MY-010584] [Repl] Replica SQL for channel 'group_replication_applier': Worker 2 failed executing "
+        "transaction 'ecb90a23:5'; Could not execute Write_rows event on table lab.ledger; Deadlock; Error_code: 1213",
     ],
 )
 def test_what_a_fault_makes_any_server_say_is_not_forbidden(line):

@@ -95,7 +95,7 @@ def test_a_node_is_whole_when_all_are_online_with_one_primary(server, stands, sa
     nodes = kind(node1=server, **others)
 
     assert stands == nodes.stands("node1")
-    assert (says, size) == (nodes.look("node1").says, nodes.look("node1").size)
+    assert (says, size) == (nodes.looks()["node1"].says, nodes.looks()["node1"].size)
 
 
 def test_a_node_in_the_view_that_it_last_had_is_not_whole():

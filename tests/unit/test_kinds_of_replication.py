@@ -1,11 +1,13 @@
 """When is a copy there again? What each kind of replication takes for whole, and what its nodes say of themselves."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from replication_lab import replication as redundancy
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.drill.evidence import View
 from replication_lab.model.lab.succession import TakenOut
 from replication_lab.replication import drbd as machines
 from replication_lab.replication import failover, pacemaker, source_replica
@@ -82,6 +84,11 @@ ASYNC, WAITING = (
 )
 
 
+def as_seen(kind, name):
+    """Return how a drill sees one node."""
+    return kind.soon(kind.view, name) or nodes.SILENT
+
+
 def pair(topology="async", source=ASYNC, **replica):
     says = {"replication": GOOD, "semisync": ASYNC, **replica}
     return redundancy.of(Lab(topology, source=Server("source", semisync=source), replica=Server("replica", **says)))
@@ -103,7 +110,7 @@ def test_a_replica_is_whole_when_it_is_in_step(replica, stands, says):
     kind = pair(**replica)
 
     assert kind.stands("replica") == stands
-    assert kind.look("replica").says == says
+    assert as_seen(kind, "replica").says == says
 
 
 def test_it_is_in_vain_to_wait_for_a_replica_whose_thread_has_ended_with_an_error(refused):
@@ -137,7 +144,7 @@ def test_a_waiting_source_is_whole_once_a_commit_of_ours_was_acknowledged(monkey
     monkeypatch.setattr(failover, "takes_writes", lambda *_: not refuses.pop(0))
     kind = pair("semisync", WAITING)
 
-    assert kind.look("source").says == "semi-sync ON"
+    assert as_seen(kind, "source").says == "semi-sync ON"
     # A source that a manager has replaced would get a commit that no other server has.
     assert not kind.stands("source") and asked == []
     assert not kind.stands("source") and asked == ["source"]
@@ -168,7 +175,7 @@ def test_a_member_is_whole_in_a_cluster_of_all(says, stands, seen):
     kind = redundancy.of(Lab("galera", node1=Server("node1", galera=says)))
 
     assert isinstance(kind, cluster.GaleraCluster)
-    assert (kind.stands("node1"), str(kind.look("node1"))) == (stands, seen)
+    assert (kind.stands("node1"), str(as_seen(kind, "node1"))) == (stands, seen)
 
 
 def test_what_members_count_is_added_up():
@@ -222,7 +229,7 @@ def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypat
 
     assert isinstance(kind, machines.Machines)
     assert kind.stands("node1") == stands
-    assert kind.look("node1").says == f"{status.role}, {status.connection}"
+    assert as_seen(kind, "node1").says == f"{status.role}, {status.connection}"
 
 
 def test_a_machine_whose_command_has_ended_is_asked_by_a_new_one(monkeypatch):
@@ -231,9 +238,9 @@ def test_a_machine_whose_command_has_ended_is_asked_by_a_new_one(monkeypatch):
     monkeypatch.setattr(drbd.Peer, "states", lambda self: states.pop(0))
     kind = redundancy.of(Lab("drbd", node1=Server("node1")))
     begun = states[0]
-    said = [str(kind.look("node1")), str(kind.look("node1"))]
+    said = [str(as_seen(kind, "node1")), str(as_seen(kind, "node1"))]
     begun.status = None
-    said += [str(kind.look("node1")) for _ in range(3)]
+    said += [str(as_seen(kind, "node1")) for _ in range(3)]
 
     up = "Primary, Connected, UpToDate/UpToDate, in sync"
     assert said == [up, up, "does not answer", "does not answer", up]
@@ -268,8 +275,18 @@ def test_a_frozen_node_is_not_waited_for(monkeypatch):
     thawed = threading.Event()
     kind = redundancy.of(Lab("single", server=Server("server", version=lambda: thawed.wait(5))))
 
-    assert kind.look("server").error == "does not answer"
+    assert as_seen(kind, "server").error == "does not answer"
     thawed.set()
+
+
+def test_a_node_whose_container_is_frozen_is_not_even_asked():
+    """Each second of waiting would be a second of the freeze."""
+    kind = pair(replication=SILENCE)
+    kind.lab.states = lambda: {"source": "paused", "replica": "running"}
+    kind.view = lambda name: pytest.fail("it was asked") if name == "source" else View("replicating")
+
+    assert {name: view.error for name, view in kind.looks().items()} == {"source": "does not answer", "replica": ""}
+    assert kind.answering(kind.view) == {"replica": View("replicating")}
 
 
 def test_clients_write_on_the_primary_and_on_the_first_machine_where_none_answers():
@@ -297,6 +314,22 @@ def test_a_replica_says_how_many_transactions_it_is_behind(written, applied, sai
     kind.lab.servers["source"].says["transactions"] = written
 
     assert kind.state("replica", "replica").says == f"replicates from toxiproxy:21002, {said}"
+
+
+@pytest.mark.parametrize(
+    ("status", "switched"), [(replace(WAITING, active=False), [False, True]), (WAITING, []), (ASYNC, [])]
+)
+def test_a_source_that_stays_asynchronous_is_switched_off_and_on(monkeypatch, status, switched):
+    """As a person would do it; a commit in each round trip keeps it from waiting again by itself."""
+    told = []
+    monkeypatch.setattr(SemiSync, "set", lambda _, enabled: told.append(enabled))
+    monkeypatch.setattr(source_replica, "RESUME_SECONDS", 0)
+    kind = pair("semisync", source=status)
+    kind.lab.answers = lambda _name: True
+    left = kind.resume_waiting()
+
+    assert told == switched
+    assert left == (["semi-sync of source stays off: switch it off and on"] if switched else [])
 
 
 class Optioned(LabOfNames):
@@ -328,8 +361,10 @@ OPTIONS = {"disk": ["--disk-flushes=no"], "mount": ["barrier=0"]}
 def test_two_machines_have_a_drills_options_and_then_those_of_their_file():
     """DRBD's on both, the file system's where it is mounted."""
     lab = Optioned()
-    with machines.Machines(lab).optioned(OPTIONS):
-        during = list(lab.told)
+    pair = machines.Machines(lab)
+    pair.set_options(OPTIONS)
+    during = list(lab.told)
+    pair.set_options({})
 
     assert [
         ("node1", "options", "disk", "--disk-flushes=no"),
@@ -341,11 +376,4 @@ def test_two_machines_have_a_drills_options_and_then_those_of_their_file():
 
 def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
     """What it promised with them would hold without them."""
-    lab = Optioned(deaf=True)
-
-    def enter():
-        with machines.Machines(lab).optioned(OPTIONS):
-            pytest.fail("it began")
-
-    assert "disk-flushes" in refused(enter).expected
-    assert ("node1", "adjust") in lab.told
+    assert "disk-flushes" in refused(machines.Machines(Optioned(deaf=True)).set_options, OPTIONS).expected

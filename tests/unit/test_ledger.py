@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from replication_lab.model.drill.history import Outcome, parse
-from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
+from replication_lab.model.drill.history import Invoked, Outcome, RowLook, StatementEnd, encode, parse
+from replication_lab.workloads.ledger import IDS_PER_CLIENT, LAST_BYTES, SERVED_SECONDS, Ledger, wait_until_served
 from replication_lab.world import clock
 from replication_lab.world.mysql import tls
 from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
@@ -292,3 +292,39 @@ def test_only_a_lost_commit_leaves_a_transaction_unknown(client):
     assert client(Connection("UPDATE", mysql_error(2013))).transact(two).outcome is Outcome.FAILED
     assert client(Connection("COMMIT", mysql_error(2013))).transact(two).outcome is Outcome.UNKNOWN
     assert client(Connection("COMMIT", mysql_error(1213))).transact(two).outcome is Outcome.FAILED
+
+
+# --- served again -----------------------------------------------------------------------------------------------------
+
+ACKNOWLEDGED, FAILED = Outcome.ACKNOWLEDGED, Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "waited"),
+    [
+        pytest.param([(9, FAILED), (11, ACKNOWLEDGED)], 2, id="once one is acknowledged that was sent later"),
+        pytest.param([(4, ACKNOWLEDGED), (11, ACKNOWLEDGED)], 2, id="one that was under way is no service"),
+        pytest.param([(11, FAILED), (12, FAILED), (13, ACKNOWLEDGED)], 3, id="an error is no service"),
+        pytest.param([(11, FAILED)], SERVED_SECONDS, id="not forever"),
+    ],
+)
+def test_a_drill_waits_until_its_clients_are_served(tmp_path, monkeypatch, outcomes, waited):
+    """One line comes each second, after many that are long over; the last one may be torn."""
+    file, now, coming = tmp_path / "ledger", [0.0], list(enumerate(outcomes))
+    file.write_bytes(encode(RowLook(1, 2, "node1", 1.0, 2.0, 3)) * (LAST_BYTES // 20))
+
+    def pause(_seconds):
+        now[0] += 1
+        with file.open("ab") as lines:
+            if coming:
+                number, (sent, outcome) = coming.pop(0)
+                lines.write(encode(Invoked(number, 1, "node1", sent, "")) + encode(StatementEnd(number, sent, outcome)))
+            if now[0] == 1:
+                lines.write(b'{"event":"ended","id"')
+                lines.write(b"\n")
+
+    monkeypatch.setattr(clock, "timer", lambda: now[0])
+    monkeypatch.setattr(clock, "pause", pause)
+    wait_until_served(file, since=10)
+
+    assert now[0] == waited

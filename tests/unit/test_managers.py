@@ -262,6 +262,8 @@ def test_a_failover_in_a_pause_that_ended_is_a_false_one():
 
     assert result.figures["false_failovers"] == 2 and result.figures["failovers"] == 3
     assert verdict(result, "false_failovers") is Verdict.REFUTED
+    # Of a source that ended, as on a full disk, it may come or not.
+    assert managed(step("", promoted=[(4.2, "node2")], ended=["node1"])).figures["false_failovers"] == 0
 
 
 def test_a_drill_without_a_manager_has_none_of_its_figures():
@@ -330,7 +332,7 @@ def test_a_person_lets_the_replica_take_over_after_the_time_that_was_set(acting)
     assert nodes.taken == []
 
     change = person.settle(asked, person.lead(asked))
-    assert nodes.taken == ["replica"] and 3 <= change.promoted_s <= 4
+    assert nodes.taken == ["replica"] and 3 <= change.promoted_s <= 4 and not person.has_undone
     assert change.to == "replica" and change.left == ["./lab failover replica", "./lab rejoin source"]
 
 
@@ -340,9 +342,18 @@ def test_a_person_does_nothing_about_a_source_that_comes_back_in_time(acting):
     until["back"] = 102.0
     asked = Step(fault="pause", targets=["source"], seconds=6)
     person.wait(asked, 0.0)
+    assert not person.has_undone
     change = person.settle(asked, person.lead(asked))
 
     assert nodes.taken == [] and change.to == "" and change.promoted == []
+
+
+def test_a_failover_ends_the_freeze_of_the_old_source(acting):
+    """It is restarted, so it is not looked at for being frozen any more."""
+    person, nodes, _, _ = acting
+    person.wait(Step(fault="pause", targets=["source"], seconds=6, failover="replica"), 0.0)
+
+    assert nodes.taken == ["replica"] and person.has_undone
 
 
 def test_the_node_that_takes_writes_at_the_end_is_the_source(monkeypatch):

@@ -12,7 +12,7 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.runner import drill_set
 from replication_lab.witnesses import servers
 from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import volumes
+from replication_lab.world.docker import images, volumes
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
@@ -162,6 +162,19 @@ def test_a_dump_is_loaded_into_an_emptied_server_that_then_follows_its_source(la
     ]
 
 
+def test_mydumper_copies_beside_the_replica_and_prints_where_its_copy_ends(lab, monkeypatch):
+    """In a container of the image that has it; each server is reached over the network."""
+    wanted = []
+    monkeypatch.setattr(images, "ensure", wanted.extend)
+    with closing(NewReplica(lab, ["replica"], "mydumper")) as made:
+        assert (wanted, lab.beside) == (["tools"], {"copying-replica": {}})
+        made.inject()
+
+    copied = ["copy in copying-replica from toxiproxy:21002", "replica at 0-1-8"]
+    assert lab.log[:5] == ["stop_following replica", "drop lab", f"drop {OLD}", "reset replica", copied[0]]
+    assert copied[1] == lab.log[5] and lab.log[-1] == "remove copying-replica"
+
+
 def test_a_backup_replaces_the_files_of_a_stopped_server(lab):
     """The source's files are only read; the container that copies is removed."""
     with closing(NewReplica(lab, ["replica"], "backup")) as made:
@@ -246,8 +259,8 @@ def test_a_way_of_another_family_is_refused(lab, refused):
     error = refused(NewReplica, lab, ["replica"], "clone")
 
     assert "no copy is made by clone" in error.found
-    assert error.expected == "by: dump or backup"
-    assert set(new_replica.ways()["mysql"]) == {"dump", "clone"}
+    assert error.expected == "by: dump, mydumper, backup"
+    assert set(new_replica.ways()["mysql"]) == {"dump", "mydumper", "clone"}
 
 
 def test_the_clients_are_compared_from_the_begin_of_the_copy_on():

@@ -7,6 +7,7 @@ from replication_lab.faults.cpu_and_memory import CpuSqueeze, MemorySqueeze, Pau
 from replication_lab.faults.cut import Flap
 from replication_lab.faults.fault import injected
 from replication_lab.faults.kill import Crash, Kill, Restart, Stop
+from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import Storage
@@ -224,6 +225,17 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
     fault.recover()
 
     assert doubts(fault.verify_recovered())
+
+
+def test_a_server_that_ends_on_a_full_disk_is_started_again(lab, array):
+    """MySQL ends; MariaDB waits until there is space."""
+    fault = FaultSchedule([(0, disks.DiskFull(lab, NODES))])
+    fault.inject()
+    lab.node("server").kill()
+    assert fault.ended == []
+    fault.recover()
+
+    assert fault.ended == ["server"] and lab.node("server").state()[0] == "running"
 
 
 @pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)

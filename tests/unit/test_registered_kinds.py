@@ -88,7 +88,7 @@ FOLLOWING = {"async", "chain", "fanout", "raid", "semisync", "semisync-3"}
     [
         ("machines", {"drbd", "drbd-ha"}),
         ("disks", {"drbd", "drbd-ha"}),
-        ("optioned", {"drbd", "drbd-ha"}),
+        ("set_options", {"drbd", "drbd-ha"}),
         ("compared", {"drbd", "drbd-ha"}),
         ("returned", {*GALERA, "group"}),
         ("counted", {*FOLLOWING, *GALERA}),

@@ -129,8 +129,8 @@ def test_a_tool_runs_beside_the_nodes_and_is_removed(lab_of, monkeypatch):
         fault.inject()
         assert doubts(fault.verify()) == []
 
-    assert ran == [("source", "percona-toolkit", "replication-lab/percona-toolkit")]
-    assert removed == ["percona-toolkit"]
+    assert ran == [("source", "tools", "replication-lab/tools")]
+    assert removed == ["tools"]
 
 
 def test_with_rsu_each_node_makes_the_change_itself(lab_of):

@@ -132,6 +132,26 @@ def test_a_delay_that_nothing_waited_for_shows_nothing(lab):
     assert "replica has waited for its delay" in doubts(fault.verify_recovered())[0]
 
 
+def test_a_node_that_the_lab_promotes_is_held_by_nothing(lab):
+    """The failover stops its applier."""
+    delayed(lab, NODES).inject()
+    lab.server("replica").sql = False
+    assert servers._contrary(lab.name, "replica", lab.server("replica"))
+    servers.release_all(lab, "replica")
+
+    assert servers._contrary(lab.name, "replica", lab.server("replica")) == []
+
+
+def test_a_promoted_node_whose_replication_was_only_stopped_has_no_delay_to_wait_for(lab):
+    """As Pacemaker's agent leaves it."""
+    fault = delayed(lab, NODES)
+    fault.inject()
+    lab.server("replica").sql = lab.server("replica").io = False
+    fault.recover()
+
+    assert not [each for each in doubts(fault.verify_recovered()) if "has waited" in each]
+
+
 @pytest.mark.parametrize(
     ("kind", "end", "said"),
     [

@@ -53,8 +53,8 @@ def readings(monkeypatch):
     """Return the readings of a lab of one server by its node."""
     monkeypatch.setattr(statements_of_others, "Sampled", lambda _what, _lab, found, every: found)
 
-    def of(manager=None):
-        topology = SimpleNamespace(nodes=[SimpleNamespace(name="node1")], replication="")
+    def of(manager=None, replication=""):
+        topology = SimpleNamespace(nodes=[SimpleNamespace(name="node1")], replication=replication)
         lab = SimpleNamespace(topology=topology, manager=manager, clients_are_beside=False)
         return statements_of_others.statements_of_others(lab)
 
@@ -142,6 +142,31 @@ def test_a_server_that_was_started_again_gives_the_number_of_an_own_session_to_a
     assert server.seen_by(reading) == ["a session of others ran `SELECT 1` on node1"]
 
 
+def test_a_server_that_answers_late_was_not_started_again(reading, monkeypatch):
+    """What it counted meanwhile is told."""
+    now, counters = [clock.timer()], FakeServer.counters
+    monkeypatch.setattr(clock, "timer", lambda: now[0])
+
+    def late(server, *names):
+        now[0] += 5
+        return counters(server, *names)
+
+    monkeypatch.setattr(FakeServer, "counters", late)
+
+    assert reading(Com_flush=8) == ["node1 counted 1 flush"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["SHOW REPLICA STATUS", "SELECT VERSION()", "SELECT member_state, 1", "START GROUP_REPLICATION"]
+)
+def test_what_a_container_itself_asks_is_no_doubt_if_it_hangs(readings, statement):
+    """A health check asks for the state of a server that does not answer, and a member waits for its group."""
+    server, reading = FakeServer(), readings()["node1"]
+    server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": statement}]
+
+    assert [server.seen_by(reading) for _ in range(4)] == [[], [], [], []]
+
+
 def test_a_new_copy_of_the_tables_excuses_no_change_of_a_cluster():
     """It changes no link and no role."""
     assert not requests_made.OwnRequest(DEFINES, "node1", 0.0).disturbs
@@ -152,6 +177,20 @@ def test_a_server_that_was_started_again_counts_anew(reading):
     # An upgrade changes the server's own tables before it answers.
     assert reading(Uptime=20, Uptime_since_flush_status=20, Com_alter_table=242) == []
     assert reading(Com_alter_table=243) == ["node1 counted 1 alter table"]
+
+
+def test_a_member_of_a_group_that_was_started_again_repeats_for_a_minute_what_it_had_executed(readings, monkeypatch):
+    """It reads its relay log once more; when the lab is observed first, nothing is repeated."""
+    server, found, now = FakeServer(), readings(replication="group")["node1"], [clock.timer()]
+    monkeypatch.setattr(clock, "timer", lambda: now[0])
+
+    def seen(drops, uptime, later):
+        now[0] += later
+        return server.seen_by(found, Com_drop_table=drops, Uptime=uptime, Uptime_since_flush_status=uptime)
+
+    assert seen(7, 5, 0) == [] and seen(8, 5, 0) == ["node1 counted 1 drop table"]
+    assert seen(0, 4, 9) == seen(1, 6, 2) == seen(1, 64, 58) == []
+    assert seen(2, 65, 1) == ["node1 counted 1 drop table"]
 
 
 def test_counters_that_were_flushed_tell_nothing(reading):

@@ -40,11 +40,12 @@ def test_an_engine_that_there_is_not_is_refused(refused, old, new, found):
     assert found in refused(drill, FILE.replace(old, new)).found
 
 
-def test_a_cluster_is_not_upgraded_node_by_node(refused):
-    """Its nodes start with the data of one image."""
+def test_a_galera_cluster_is_upgraded_node_by_node_and_a_group_is_not(refused):
+    """MySQL refuses the step to the next series that this lab has."""
     text = FILE.replace("source", "node1").replace("replica]", "node2]").replace("engine: mariadb-10.11\n", "")
 
-    assert "upgrade in galera" in refused(drill, text, catalogue.topology("galera")).found
+    assert "upgrade in group" in refused(drill, text, catalogue.topology("group")).found
+    assert drill(text, catalogue.topology("galera")).steps[0].fault == "upgrade"
 
 
 def test_a_drill_with_an_engine_of_its_own_runs_by_its_name_only():
@@ -93,6 +94,13 @@ def test_a_node_that_got_another_server_keeps_the_name_of_its_host():
     assert services["replica"]["hostname"] == "0123abcd"
     assert "hostname" not in services["source"]
     assert mixed.overlay(ASYNC, "mariadb", catalogue.compose_file("async")) == ""
+
+
+def test_a_node_in_the_network_of_its_sidecar_has_no_host_of_its_own():
+    """Compose refuses a host name there."""
+    text = mixed.overlay(catalogue.topology("galera"), "mariadb", catalogue.compose_file("galera"), {"node3": ""})
+
+    assert "hostname" not in msgspec.yaml.decode(text)["services"]["node3"]
 
 
 class Runs:

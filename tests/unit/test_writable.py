@@ -13,9 +13,10 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.drill.evidence import ThroughEndpoint
 from replication_lab.model.drill.writable import LONGEST_GAP_SECONDS
 from replication_lab.report.drill_text import text
-from replication_lab.runner import succession
-from replication_lab.runner.succession import TakesWrites
-from replication_lab.world import clock
+from replication_lab.runner import drill_set, succession
+from replication_lab.runner.succession import ByManager, TakesWrites
+from replication_lab.world import clock, requests_made
+from replication_lab.world.mysql.dialects import dialects
 
 from tests.unit.synthetic_drill import HISTORY, evidence, fault, summed_up
 
@@ -233,3 +234,19 @@ def test_readings_cover_the_load(asked, first, last):
     asked.read(last, 1)
 
     assert asked.over(13.0)["unread"] == {"node1": [(0.0, 2.0) if first == 12.0 else (1.0, 3.0)]}
+
+
+def test_what_makes_a_source_is_the_managers_to_set_once_it_acts_again(monkeypatch):
+    """The lab had set it while it took back the old source; a second failover changes that."""
+    address, acts = ("of this test", 4), []
+    monkeypatch.setattr(requests_made, "_settings", {})
+    monkeypatch.setattr(ByManager, "refuse_unmanaged", lambda _self: None)
+    requests_made.note_setting(address, "read_only", "1")
+    requests_made.note_setting(address, "sync_binlog", "1")
+    nodes = SimpleNamespace(names=["source"], written_at=lambda: "source")
+    node = SimpleNamespace(server=lambda: SimpleNamespace(address=address, dialect=dialects()["mariadb"]))
+    lab = SimpleNamespace(manager=SimpleNamespace(manage=lambda: acts.append("manage")), node=lambda _name: node)
+    (drill,) = drill_set.under_manager([drill_set.load("semisync", "two-failovers")], "keepalived", {})
+    ByManager(lab, nodes, drill, print, lambda: 0.0, TakesWrites(lab)).resume()
+
+    assert acts == ["manage"] and requests_made.settings_made(address).keys() == {"sync_binlog"}

@@ -53,7 +53,8 @@ class BackupLock(OnServers):
             raise LabError(f"{node} has no lock for backups", f"`lock: {READ_LOCK}`, or a newer server")
         session = server.answering_within(TAKE_SECONDS)
         self._sessions[node] = session, session.value("SELECT CONNECTION_ID()")
-        session.execute(*known.take)
+        with requests_made.noted(requests_made.DEFINES, node):
+            session.execute(*known.take)
 
     def contrary(self, node: str, server: Server) -> str:
         _, number = self._sessions[node]

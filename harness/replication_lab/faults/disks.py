@@ -12,7 +12,7 @@ from replication_lab.model.core.proof import Proof
 from replication_lab.model.drill.fault import EMULATED_DISKS, Need
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes import disk_activity
-from replication_lab.world import at_once
+from replication_lab.world import at_once, requests_made
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
 from replication_lab.world.disks.spindle import Spindle
@@ -205,19 +205,29 @@ SPARE = (64 + 256) << 20
 
 @fault(
     "disk-full",
-    does="a file fills the file system of the node's data",
+    does="a file fills the file system of the node's data; a server that ends because of it is started again with the "
+    "recovery",
     proof="less than 1 MiB is free; after recovery: the space is free again",
     needs=(EMULATED_DISKS,),
 )
 class DiskFull(OnArrays):
-    """Nodes whose file system has no space for another page; recovery frees the space again."""
+    """Nodes whose file system has no space for another page; recovery frees the space again.
+
+    Some servers end then; `ended` are the nodes of those.
+    """
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
+        self.ended: list[str] = []
         self._room = {node: array.free_bytes() for node, array in self._arrays.items()}
 
     def inject(self) -> None:
-        self.each(lambda node: self._arrays[node].in_filesystem("sh", "-c", FILL))
+        self.each(self._fill)
+
+    def _fill(self, node: str) -> None:
+        # What a server or a manager does from now on may follow from it.
+        with requests_made.noted("disk-full", node):
+            self._arrays[node].in_filesystem("sh", "-c", FILL)
 
     def acts(self, node: str) -> Proof:
         room = self._arrays[node].free_bytes()
@@ -227,6 +237,9 @@ class DiskFull(OnArrays):
 
     def recover(self) -> None:
         self.each(lambda node: self._arrays[node].in_filesystem("rm", "-f", FILE, f"{FILE}.rest"))
+        self.ended = [node for node in self.nodes if self.lab.node(node).state()[0] == "exited"]
+        for node in self.ended:
+            self.lab.node(node).start_again()
 
     def is_undone(self, node: str) -> Proof:
         try:

@@ -20,7 +20,7 @@ from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker import volumes
+from replication_lab.world.docker import beside, images, site_images, volumes
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -37,6 +37,7 @@ BESIDE = "copying"
 class CopyWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way to copy, an entry of new_replica.yaml: one of `load`, `fill` and `clone` is set."""
 
+    image: str = ""
     load: str = ""
     gtids: str = ""
     fill: str = ""
@@ -70,7 +71,7 @@ LEAF = Need(
 @fault(
     NEW_REPLICA,
     does="the replica's data are removed, and it gets a new copy of its source's: by `dump` (mariadb-dump, mysqldump), "
-    "`backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
+    "`mydumper`, `backup` (mariadb-backup) or `clone` (MySQL's plugin). Then it replicates, and stays so",
     proof="what only the old copy had is not there, the replica has applied everything that its source had at the end "
     "of the copy, and it replicates, also between the readings; after recovery: the source has all of its transactions",
     settings=(BY,),
@@ -92,7 +93,7 @@ class NewReplica(OnServers):
         known = ways()[family]
         if by not in known:
             raise LabError(
-                f"{node} runs {family}, where no copy is made by {by}", f"by: {' or '.join(known)}", "./lab drill"
+                f"{node} runs {family}, where no copy is made by {by}", f"by: {', '.join(known)}", "./lab drill"
             )
         self._way = known[by]
         self._held, self._beside = "", f"{BESIDE}-{node}"
@@ -104,9 +105,16 @@ class NewReplica(OnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            # Two steps of a drill may copy to one replica.
-            if self._beside not in lab.containers:
-                lab.run_beside(node, self._beside, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            self._run_beside(node, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+        elif self._way.image:
+            images.ensure([self._way.image])
+            site_images.bring(lab.node(node).site, [images.PREFIX + self._way.image])
+            self._run_beside(node, images.PREFIX + self._way.image, {})
+
+    def _run_beside(self, node: str, image: str, mounted: beside.Volumes) -> None:
+        # Two steps of a drill may copy to one replica.
+        if self._beside not in self.lab.containers:
+            self.lab.run_beside(node, self._beside, image, mounted)
 
     def _volumes(self, node: str) -> dict[str, dict[str, str]]:
         (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
@@ -150,9 +158,10 @@ class NewReplica(OnServers):
         databases = [row["Database"] for row in server.rows("SHOW DATABASES")]
         self._alone(server, *(f"DROP DATABASE `{name}`" for name in databases if name not in SYSTEM_DATABASES))
         BinaryLog(server).reset()
-        self._copied(self.lab.node(node), self._way.load, node)
-        if self._way.gtids:
-            BinaryLog(server).reset_gtids_to(str(server.value(self._way.gtids)))
+        where = self.lab.service(self._beside) if self._way.image else self.lab.node(node)
+        printed = self._copied(where, self._way.load, node).strip()
+        if gtids := str(server.value(self._way.gtids)) if self._way.gtids else printed:
+            BinaryLog(server).reset_gtids_to(gtids)
 
     def _fill(self, node: str) -> None:
         """Replace the data directory of the stopped server by a copy of the source's files."""
@@ -195,7 +204,7 @@ class NewReplica(OnServers):
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
         _, password = self.lab.administrator(node)
-        return {"SOURCE": host, "PORT": str(port), "NODE": self._source, "MYSQL_PWD": password}
+        return {"SOURCE": host, "PORT": str(port), "NODE": self._source, "REPLICA": node, "MYSQL_PWD": password}
 
     def _start(self, node: str) -> None:
         self.lab.node(node).start_again()
@@ -220,5 +229,5 @@ class NewReplica(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.fill and self._beside in self.lab.containers:
+        if self._beside in self.lab.containers:
             self.lab.remove_beside(self._beside)

@@ -147,8 +147,8 @@ class ApplierDelay(OnServers):
         return "" if delay == self._delay else f"the delay of {node} was {delay:d} s, not {self._delay:d} s"
 
     def recover(self) -> None:
-        # A node that was promoted meanwhile has no delay to wait for.
-        following = [node for node in self.nodes if self.replica(node).status()]
+        # A node that was promoted meanwhile has no delay to wait for; some managers leave it a replica that is stopped.
+        following = [node for node in self.nodes if (found := self.replica(node).status()) and found.applying]
         self._waited = {node: self.replica(node).waits_for_delay() for node in following}
         super().recover()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+from replication_lab.faults.disks import DiskFull
 from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.faults.upgrade import Upgrade
 from replication_lab.model.core.proof import Proof
@@ -46,6 +47,11 @@ class FaultSchedule:
         """Why the servers of nodes did not start after an upgrade; an empty text for those that did."""
         upgrades = [fault for _, fault in self.faults if isinstance(fault, Upgrade)]
         return {node: why for each in upgrades for node, why in each.refusals.items()}
+
+    @property
+    def ended(self) -> list[str]:
+        """The nodes whose servers ended because of a full disk."""
+        return [node for _, fault in self.faults if isinstance(fault, DiskFull) for node in fault.ended]
 
     def close(self) -> None:
         for _, fault in self.faults:

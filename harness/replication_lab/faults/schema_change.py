@@ -24,7 +24,7 @@ TABLE = "lab.ledger"
 # The longest time for the change on one node, and until another node has it.
 CHANGE_SECONDS = 1800
 # The image with tools that change a table, and the service that runs it.
-TOOLKIT = "percona-toolkit"
+TOOLS = "tools"
 # It counts rows, and is no part of the table's definition.
 COUNTED = re.compile(r" AUTO_INCREMENT=\d+")
 
@@ -84,11 +84,11 @@ class SchemaChange(OnServers):
         if only and only != lab.topology.replication:
             raise LabError(f"schema-change by {by} in {lab.topology.name}", f"a topology with {only}", "./lab drill")
         if self._way.command:
-            images.ensure([TOOLKIT])
-            site_images.bring(lab.node(self._node).site, [images.PREFIX + TOOLKIT])
+            images.ensure([TOOLS])
+            site_images.bring(lab.node(self._node).site, [images.PREFIX + TOOLS])
             # Several steps of a drill may use it.
-            if TOOLKIT not in lab.containers:
-                lab.run_beside(self._node, TOOLKIT, images.PREFIX + TOOLKIT)
+            if TOOLS not in lab.containers:
+                lab.run_beside(self._node, TOOLS, images.PREFIX + TOOLS)
         self._before = self._wanted = definition(self.server(self._node))
 
     def inject(self) -> None:
@@ -111,7 +111,7 @@ class SchemaChange(OnServers):
     def _run_tool(self) -> None:
         _, password = self.lab.administrator(self._node)
         given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
-        self.lab.service(TOOLKIT).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
+        self.lab.service(TOOLS).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
 
     def begin(self, node: str) -> None:
         clock.wait_until(
@@ -132,8 +132,8 @@ class SchemaChange(OnServers):
 
     def close(self) -> None:
         super().close()
-        if self._way.command and TOOLKIT in self.lab.containers:
-            self.lab.remove_beside(TOOLKIT)
+        if self._way.command and TOOLS in self.lab.containers:
+            self.lab.remove_beside(TOOLS)
 
 
 def definition(server: Server) -> str:

@@ -35,10 +35,10 @@ TO = Setting("to", "", "the engine {!r}", _check_to)
 MAY_DIFFER = Need(
     "nodes whose servers may differ",
     lambda topology, targets: (
-        replication.kind_of(topology).follows_a_source and not set(targets) & set(topology.storage)
+        replication.kind_of(topology).replicates_between_versions and not set(targets) & set(topology.storage)
     ),
-    "{fault} in {topology}, whose nodes all start with the data of one image",
-    "a source and replicas, without emulated disks",
+    "{fault} in {topology}, whose nodes all run one version",
+    "a source and replicas, or a Galera cluster; without emulated disks",
 )
 
 
@@ -90,12 +90,15 @@ class Upgrade(OnNodes):
         self._renew_system_tables(node)
 
     def _run(self, node: str, engine: str) -> None:
-        """Start a node with another server, and wait until it answers or has ended."""
+        """Start a node with another server, and wait until it serves or has ended."""
         exchange(self.lab, node, engine, STATE)
         kind = replication.of(self.lab)
         clock.wait_until(
-            lambda: has_ended(self.lab.node(node)) or kind.soon(kind.answers, node),
-            f"{node} to answer with {engine}",
+            lambda: (
+                has_ended(self.lab.node(node))
+                or (kind.soon(kind.answers, node) and kind.soon(kind.hindrance, node) == "")
+            ),
+            f"{node} to serve with {engine}",
             START_SECONDS,
             every=0.1,
         )

@@ -194,26 +194,24 @@ class Machines(Nodes):
             tell("the machines continue to compare; to see their progress: ./lab status")
             raise
 
-    @contextmanager
-    def optioned(self, options: Mapping[str, Sequence[str]]) -> Iterator[None]:
-        """Set DRBD's options on both machines, by kind, and the file system's; later restore the resource file's."""
-        peers = drbd.peers(self.lab).values()
-        try:
-            for peer in peers:
-                for kind in options.keys() - {MOUNT}:
-                    peer.tell("options", kind, *options[kind])
-                    peer.refuse_unless_set(options[kind])
-            if MOUNT in options:
-                drbd.primary(self.lab).tell("remount", *options[MOUNT])
-            yield
-        finally:
-            # A machine that does not answer has ended; it starts with the options of its file.
-            for peer in peers:
+    def set_options(self, options: Mapping[str, Sequence[str]]) -> None:
+        """Set DRBD's options on both machines, by kind, and the file system's, or without any those of the file.
+
+        LabError for one that is accepted and not in force. A machine that has ended starts with those of the file.
+        """
+        if not options:
+            for peer in drbd.peers(self.lab).values():
                 with suppress(LabError):
                     peer.tell("adjust")
-            if MOUNT in options:
-                with suppress(LabError):
-                    drbd.primary(self.lab).tell("remount")
+            with suppress(LabError):
+                drbd.primary(self.lab).tell("remount")
+            return
+        for peer in drbd.peers(self.lab).values():
+            for kind in options.keys() - {MOUNT}:
+                peer.tell("options", kind, *options[kind])
+                peer.refuse_unless_set(options[kind])
+        if MOUNT in options:
+            drbd.primary(self.lab).tell("remount", *options[MOUNT])
 
     # --- roles: primary, in standby, in service again, after a split brain --------------------------------------------
 

@@ -37,6 +37,7 @@ class GaleraCluster(Nodes):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
+    replicates_between_versions = True
     refuses = role_changes.REFUSES | dict.fromkeys((FAILOVER, SWITCHOVER), ("every node accepts writes", "./lab env"))
     writes_anywhere = True
     waits_on = "farthest"

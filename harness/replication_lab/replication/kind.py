@@ -61,6 +61,8 @@ class Nodes(ChangesRoles):
     # Whether replicas follow a source by its binary log: nodes may run different servers, and replication can be
     # switched off or to semi-sync.
     follows_a_source: ClassVar[bool] = False
+    # Whether a node may get a server of another version while the others run.
+    replicates_between_versions: ClassVar[bool] = False
     # The protocols of DRBD that a question may choose; empty without a replicated disk.
     protocols: ClassVar[Sequence[str]] = ()
     # The command that moves the service, where clients reach it at an address of its own.
@@ -114,8 +116,8 @@ class Nodes(ChangesRoles):
         """Return the emulated disks under replication at a node, by name."""
         return {}
 
-    def optioned(self, options: Mapping[str, Sequence[str]]) -> AbstractContextManager[None]:
-        """Set options of the replication, by kind, within the block."""
+    def set_options(self, options: Mapping[str, Sequence[str]]) -> None:
+        """Set options of the replication, by kind, or without any go back to those that a node starts with."""
         raise NotImplementedError
 
     def compared(self, _tell: Tell = quiet) -> dict[str, int]:
@@ -187,20 +189,21 @@ class Nodes(ChangesRoles):
         return dict(zip(self.names, at_once.of_each(ask, self.names), strict=True))
 
     def looks(self) -> dict[str, View]:
-        """Return each node's current view."""
-        return self.of_each(self.look)
-
-    def look(self, name: str) -> View:
-        """Return a node's view; SILENT if it does not answer."""
-        return self.soon(self.view, name) or SILENT
+        """Return each node's current view; SILENT of one that does not answer."""
+        return dict.fromkeys(self.names, SILENT) | self.answering(self.view)
 
     def soon(self, ask: Callable[[str], Answer], name: str) -> Answer | None:
         """Return a node's answer; None if there is none after LOOK_SECONDS."""
         return clock.soon(partial(ask, name), LOOK_SECONDS)
 
     def answering(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
-        """Return the answer of each node that answers soon; all are asked at once."""
-        return {name: said for name, said in self.of_each(partial(self.soon, ask)).items() if said is not None}
+        """Return the answer of each node that answers soon; all are asked at once.
+
+        A frozen one is not: it never answers, and would be frozen for longer meanwhile.
+        """
+        frozen = {name for name, state in self.lab.states().items() if state == "paused"}
+        found = self.of_each(lambda name: None if name in frozen else self.soon(ask, name))
+        return {name: said for name, said in found.items() if said is not None}
 
     def stands(self, name: str) -> bool:
         """Return whether the node is healthy; False if it does not answer."""

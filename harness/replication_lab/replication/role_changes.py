@@ -62,6 +62,10 @@ class ChangesRoles:
         """Finish a failover to this node that a manager made; return what was done, and what was left to do."""
         raise self._refusal(FAILOVER, name)
 
+    def resume_waiting(self) -> list[str]:
+        """Let commits wait again where they do not by themselves; return what a person would have had to do."""
+        return []
+
     @classmethod
     def can_switch_over(cls) -> bool:
         """Return whether the node that accepts writes can be changed as planned."""

@@ -32,6 +32,9 @@ from replication_lab.world.mysql.server import Server
 
 # Tolerated lag of a replica that counts as in sync: clients write meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
+# A source that fell back waits again once a replica acknowledges the newest commit, which never happens where another
+# one begins within each round trip.
+RESUME_SECONDS = 10
 SEMISYNC_ON, SEMISYNC_OFF = "semi-sync ON", "semi-sync OFF"
 
 
@@ -41,6 +44,7 @@ class Followers(Nodes):
 
     whole = "replicating"
     follows_a_source = True
+    replicates_between_versions = True
     refuses: ClassVar[Mapping[str, tuple[str, str]]] = {
         STANDBY: ("a replica that is stopped applies later what it has missed", "./lab stop {node}"),
         ONLINE: ("a replica that starts applies what it has missed", "./lab start {node}"),
@@ -201,6 +205,19 @@ class AcknowledgingFollowers(Followers):
             # The status is stale right after a change: a commit of the probe's own shows the truth.
             wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
         return super().is_whole(name)
+
+    def resume_waiting(self) -> list[str]:
+        name = next(each for each in self.names if each not in self.sources)
+        clock.wait_until(self.lab.node(name).answers, f"{name} to answer", failover.ANSWER_SECONDS, every=0.1)
+        source = SemiSync(self.server(name))
+        if not source.status().enabled:
+            return []
+        with suppress(LabError):
+            clock.wait_until(lambda: source.status().active, "commits to wait again", RESUME_SECONDS, every=0.1)
+            return []
+        source.set(enabled=False)
+        source.set(enabled=True)
+        return [f"semi-sync of {name} stays off: switch it off and on"]
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove that a commit takes a round trip and is counted as acknowledged, and a row that every replica has."""

@@ -257,8 +257,8 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
         if following.get(name) == new:
             replica = Replica(lab.node(name).server())
             status = _decided(name, replica)
-            if status and status.ended:
-                left.append(f"{name} cannot replicate from {new}: {status.ended}")
+            if status and (why := status.ended or _ahead(replica.server, server)):
+                left.append(f"{name} cannot replicate from {new}: {why}")
                 replica.stop_following(lose=True)
                 done.replaced.append(name)
             elif status and not status.applying:
@@ -273,6 +273,15 @@ def adopt(lab: Lab, new: str, old: str) -> tuple[TakenOver, list[str]]:
     if done.repointed:
         failover.wait_for_replicas(lab, server)
     return done, left
+
+
+def _ahead(server: Server, source: Server) -> str:
+    """Return in words how many transactions a replica has that its source lacks; empty for none, or without GTIDs.
+
+    It replicates until the source's own transactions have higher numbers, and then ends with an error.
+    """
+    found = failover.beyond(BinaryLog(server).gtids(), source) if server.dialect.gtids else {}
+    return f"it has {gtid.words(found)}, which {source.name} lacks" if found else ""
 
 
 def _decided(name: str, replica: Replica) -> ReplicaStatus | None:

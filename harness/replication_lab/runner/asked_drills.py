@@ -31,7 +31,6 @@ from replication_lab.world.journal import ledger
 from replication_lab.world.mysql.semisync import SemiSync
 
 BARE = "lan"
-PROTOCOL_OF_FILE = "C"
 
 
 # --- which drill ------------------------------------------------------------------------------------------------------
@@ -89,13 +88,6 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
             f"replication={found.replication} for {topology}, or a topology with replication={state.replication}",
             f"./lab ask async,semisync --drill {question.drill}",
         )
-    if state.protocol not in (None, PROTOCOL_OF_FILE):
-        raise LabError(
-            f"case {case.name} has DRBD's protocol {state.protocol}: a killed machine restarts with the protocol "
-            "of its file, and would not connect",
-            f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
-            f"./lab ask {topology} --drill {question.drill}",
-        )
     if both := {name for _, name in state.servers.variables} & {setting_of(each)[1] for each in drill.settings}:
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
@@ -121,6 +113,9 @@ def _of_case(question: Question, case: Case, spec: LabSpec) -> Drill:
     writer = drill.initial_primary or found.source.name
     clients = {**drill.clients, **({writer: state.clients} if writer in drill.clients else {})}
     drill = msgspec.structs.replace(drill, clients=clients, semisync=semisync)
+    if state.protocol:
+        net = [*drill.options.get("net", []), f"--protocol={state.protocol}"]
+        drill = msgspec.structs.replace(drill, options={**drill.options, "net": net})
     if spec.endpoint:
         drill = drill.at_endpoint(spec.endpoint.name, dict(spec.endpoint.settings))
     if spec.manager:
@@ -213,11 +208,8 @@ def _drilled(
     wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
     toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
     names = {link: toxic.name for link, toxic in toxics.items()}
-    with drill_set.Labs(
-        replace(wanted, toxics=names, storage=dict(spec.storage or ()), endpoint=spec.endpoint, manager=spec.manager),
-        tell,
-    ) as own:
-        lab = own.lab()
+    with drill_set.Labs(replace(wanted, toxics=names, storage=dict(spec.storage or ())), tell) as own:
+        lab = own.lab(what.drill)
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
         transactions = question.transactions if question and question.ledger else []
         return run_drill(

@@ -12,7 +12,7 @@ the last step the clients stop, and the copies, the logs and the counters are co
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,22 +29,21 @@ from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.kind import Nodes
-from replication_lab.runner import drill_settings
+from replication_lab.runner import drill_settings, node_logs
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
 from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession, TakesWrites, errant_rows
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
-from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import clock, folders, host, signals
+from replication_lab.workloads.ledger import Ledger, wait_until_served
+from replication_lab.world import clock, host, signals
 from replication_lab.world.client_place import HERE
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.files import LineByLine, write_whole
+from replication_lab.world.files import LineByLine
 from replication_lab.world.mysql.client import ApplicationClient, ClientsOf
 from replication_lab.world.mysql.server import Server
 
 WHOLE_SECONDS = 240
-LAST_LINES = 25
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ def run_drill(lab: Lab, asked: DrillRequest, ledger_file: Path, tell: Tell) -> E
         signals.raise_interruption(error)
         tell(f"  {error.found}")
         run.seen["doubts"] = [error.found]
-        for line in run.last_log_lines():
+        for line in node_logs.last_lines(lab, run.nodes):
             tell(f"  {line}")
-        tell(f"  the nodes' logs: {', '.join(run.keep_logs(ledger_file.parent))}")
+        tell(f"  the nodes' logs: {', '.join(node_logs.keep(lab, run.nodes, asked.drill.name, ledger_file.parent))}")
     return Evidence(
         drill=asked.drill,
         at=clock.now(),
@@ -93,7 +92,7 @@ def run_drill(lab: Lab, asked: DrillRequest, ledger_file: Path, tell: Tell) -> E
 
 @dataclass(frozen=True)
 class Baseline:
-    """The nodes' counters and logs before the clients began."""
+    """The nodes' counters before the clients began, and how many characters the log of each container had."""
 
     counted: dict[str, int]
     logged: dict[str, int]
@@ -157,7 +156,8 @@ class DrillRun:
         self.seen["counted_tables"] = counted_tables = self.ledger.counted_tables(self.nodes.writer())
         self.seen["uncounted_tables"] = self.ledger.uncounted_tables(counted_tables)
         self.nodes.wait_until_caught_up()
-        return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
+        logged = {str(node.container.id): len(node.logs("all")) for node in map(self.lab.node, self.nodes.names)}
+        return Baseline(counted, logged, forbidden)
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
@@ -172,18 +172,23 @@ class DrillRun:
                     with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
                         clock.pause(self.asked.wait_before)
                         self.seen["conditions"] = self.asked.conditions(self.nodes.names)
-                        self._act_in_turn(schedules)
+                        self._act_in_turn(schedules, ledger_file)
                     self._note_noise()
                     self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
-    def _act_in_turn(self, schedules: list[FaultSchedule]) -> None:
-        """Do T1 to T5 of each step, and prove the conditions once more; end at a step that does not recover."""
+    def _act_in_turn(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
+        """Do T1 to T5 of each step, and prove the conditions once more; end at a step that does not recover.
+
+        The clients of an endpoint may wait for an answer of a server that is no longer behind it.
+        """
         for step, each in zip(self.what.steps, schedules, strict=True):
             self._act(step, each)
             if "unrecovered" in self.seen:
                 return
-            clock.pause(0 if step.stays else self.what.after)
+            if not step.stays:
+                wait_until_served(ledger_file, self.acted[-1].healed)
+                clock.pause(self.what.after)
         self.seen["conditions"] += self.asked.conditions(self._untouched())
 
     @contextmanager
@@ -228,7 +233,7 @@ class DrillRun:
         """Collect the final state: the nodes' views, the rows of every copy, and counters and logs since T0."""
         self._until_whole()
         self.seen["after"] = self.nodes.looks()
-        self.seen["returns"] = self._returns(baseline.logged)
+        self.seen["returns"] = self._returns(baseline.logged) if self.acted else {}
         self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_caught_up()
         self.nodes.refuse_separate_histories()
@@ -285,13 +290,16 @@ class DrillRun:
             held = self._time()
             self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
             self._succession.wait(step, broke)
-            proofs += each.verify()
+            proofs += [] if self._succession.has_undone else each.verify()
             views, positions = self.nodes.looks(), self.nodes.positions()
             change = self._succession.lead(step)
             self._note_noise()
         finally:
             healed = self._time()
             if not step.stays:
+                if self.what.options:
+                    # A machine that starts again has those of its file, and connects to no peer with others.
+                    self.nodes.set_options({})
                 each.recover()
         self.tell(f"  {healed:5.1f} s: {'it stays' if step.stays else 'undone'}")
         errant = dict[str, list[tuple[int, int]]]()
@@ -301,6 +309,7 @@ class DrillRun:
                 errant = errant_rows(self.nodes, self.ledger, change, WHOLE_SECONDS)
                 for name in change.replaced:
                     self.nodes.take_back(name, discard_errant=True)
+                change = self._succession.restore(change)
                 self._until_back(healed)
                 drill_settings.renew(self.nodes, self.what)
                 self._succession.resume()
@@ -313,7 +322,7 @@ class DrillRun:
         if "unrecovered" not in self.seen and not step.stays:
             proofs += each.verify_recovered()
         times = (broke, held, healed, whole, self._time())
-        told = (change.refused, each.refusals, change.promoted, change.left)
+        told = (change.refused, each.refusals, change.promoted, change.left, each.ended)
         self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, *told))
         now = "the fault is there" if step.stays else self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {now}")
@@ -358,32 +367,12 @@ class DrillRun:
         self.nodes.refuse_ended(name)
         return False
 
-    def last_log_lines(self) -> list[str]:
-        """Return each node's view and last log lines, for readers of a CI job's output without access to its files."""
-        said = []
-        for name, view in self.nodes.looks().items():
-            said.append(f"{name}: {view}; the last lines of its log:")
-            with suppress(LabError):
-                said += [f"  {line}" for line in self.lab.node(name).logs(LAST_LINES).splitlines()]
-        return said
-
-    def keep_logs(self, folder: Path) -> list[str]:
-        """Write every node's log to a file, since a failed lab is removed; return the paths."""
-        kept = []
-        for name in self.nodes.names:
-            with suppress(LabError):
-                path = folder / f"{self.what.name}-{name}.log"
-                write_whole(path, self.lab.node(name).logs("all").encode())
-                kept.append(folders.from_here(path))
-        return kept
-
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
         """Return how each node that had left the cluster came back, from its log since the drill began."""
-        if not self.acted:
-            return {}
         found = {}
         for name in self.nodes.names:
-            by = self.nodes.returned(self.lab.node(name).logs("all")[logged[name] :])
+            node = self.lab.node(name)
+            by = self.nodes.returned(node.logs("all")[logged.get(str(node.container.id), 0) :])
             if by:
                 found[name] = Return(*by, self._whole_s[name])
         return found

@@ -133,6 +133,8 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
             "a topology that replicates by DRBD",
             "./lab drill",
         )
+    if asked.storage and kind.in_machines:
+        raise LabError(f"{where}: the machines of {topology.name} have a disk already", "no key storage", "./lab drill")
     for each in asked.options:
         refuse_unknown(f"kind of options in {where}", each, kind.options, "./lab drill")
 
@@ -271,9 +273,9 @@ def lab_request(topology: str, engine: str, drills: Sequence[Drill]) -> LabReque
 
 
 class Labs:
-    """The lab of a run, renewed after a drill that left it unusable, and before one with another endpoint or manager.
+    """The lab of a run, renewed after a drill that left it unusable; the last one is removed at the block's end.
 
-    The last one is removed at the block's end.
+    It is also renewed before a drill with another endpoint, another manager or other disks.
 
     With `keep` the lab of a failed drill, or of a drill in which the harness failed, stays up, and `left_up` names it.
     """
@@ -286,7 +288,7 @@ class Labs:
         keep: bool = False,
     ):
         """Set the request, whose name is the beginning of each lab's. `note` is called with each lab that comes up."""
-        self._asked, self._tell, self._note, self._keep = asked, tell, note, keep
+        self._asked, self._tell, self._note, self._keep, self._storage = asked, tell, note, keep, asked.storage
         self.left_up = ""
         self._lab: Lab | None = None
 
@@ -295,9 +297,10 @@ class Labs:
         if drill:
             in_front = endpoint_of(self._asked.topology, drill.endpoint, drill.endpoint_settings)
             manager = manager_of(self._asked.topology, self._asked.engine, drill.manager, drill.manager_settings)
-            if (in_front, manager) != (self._asked.endpoint, self._asked.manager):
+            wanted = replace(self._asked, endpoint=in_front, manager=manager, storage=self._storage | drill.storages)
+            if wanted != self._asked:
                 self.renew()
-                self._asked = replace(self._asked, endpoint=in_front, manager=manager)
+                self._asked = wanted
         if self._lab is None:
             # A moment of load on the host can fail a link's proof. An impossible lab fails in each attempt.
             self._lab = clock.try_again(self._up, LabError, TRIES)

@@ -18,7 +18,8 @@ def applied(nodes: Nodes, drill: Drill) -> Iterator[None]:
         if drill.semisync:
             stack.enter_context(_waiting(nodes, drill.semisync))
         if drill.options:
-            stack.enter_context(nodes.optioned(drill.options))
+            stack.callback(nodes.set_options, {})
+            nodes.set_options(drill.options)
         yield
 
 
@@ -67,3 +68,5 @@ def renew(nodes: Nodes, drill: Drill) -> None:
         nodes.server(name).set_global(**_of_node(drill, name))
     if drill.semisync and not drill.changes_roles:
         _set_waiting(SemiSync(nodes.writer()), drill.semisync)
+    if drill.options:
+        nodes.set_options(drill.options)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -20,8 +20,9 @@ from replication_lab.model.lab.manager import AFTER, MANAGER
 from replication_lab.model.lab.succession import TakenOver
 from replication_lab.replication.kind import Nodes
 from replication_lab.witnesses.sampled import Sampled
+from replication_lab.witnesses.servers import release_all
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock
+from replication_lab.world import catalogue, clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -29,6 +30,7 @@ from replication_lab.world.mysql.server import Server
 ANSWER_SECONDS = 0.5
 # A server that has not said for longer that it takes writes does not take them now.
 VALID_SECONDS = 0.5
+SEEN_SECONDS = 5
 
 
 class TakesWrites:
@@ -189,11 +191,18 @@ class Succession(Protocol):
     def wait(self, step: Step, broke: float) -> None:
         """Wait until the step has lasted its time; it began at `broke`."""
 
+    @property
+    def has_undone(self) -> bool:
+        """Whether the lab itself has ended the fault, as a failover restarts a source that is frozen."""
+
     def lead(self, step: Step) -> StepChange:
         """Let a node take over, or wait until one has, just before the fault is undone."""
 
     def settle(self, step: Step, change: StepChange) -> StepChange:
         """Return what became of it after the fault was undone, with the nodes that have to be taken back."""
+
+    def restore(self, change: StepChange) -> StepChange:
+        """Return the same with what else was to be done once the replaced nodes are back."""
 
     def resume(self) -> None:
         """Go on after all nodes are healthy again; LabError if that is not possible."""
@@ -207,6 +216,8 @@ class ByLab:
     drill: Drill
     tell: Tell
     now: Callable[[], float]
+
+    has_undone = False
 
     def wait(self, step: Step, broke: float) -> None:
         clock.pause(broke + step.seconds - self.now())
@@ -222,6 +233,7 @@ class ByLab:
                 self.tell(f"  {self.now():5.1f} s: failover to {step.promotes} refused: {error.found}")
                 return StepChange(refused=error.found)
         else:
+            release_all(self.nodes.lab, step.promotes)
             done = self.nodes.take_over_after_loss(step.promotes)
         took = round(self.now() - began, 3)
         self.tell(f"  {self.now():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
@@ -229,6 +241,9 @@ class ByLab:
         return StepChange(step.promotes, done.replaced, done=done, promoted_s=took)
 
     def settle(self, step: Step, change: StepChange) -> StepChange:  # noqa: ARG002 - only a manager acts by itself
+        return change
+
+    def restore(self, change: StepChange) -> StepChange:
         return change
 
     def resume(self) -> None:
@@ -249,7 +264,7 @@ class ByManager:
         self._after = dict(settings).get(AFTER, 0)
         self._source, self._broke, self._refused = nodes.written_at(), 0.0, ""
         self._done: TakenOver | None = None
-        self._has_acted = False
+        self._has_acted = self._freezes = False
         self.refuse_unmanaged()
 
     def refuse_unmanaged(self) -> None:
@@ -263,7 +278,12 @@ class ByManager:
                     f"./lab status --lab {self._lab.name}",
                 )
 
+    @property
+    def has_undone(self) -> bool:
+        return self._has_acted and self._freezes
+
     def wait(self, step: Step, broke: float) -> None:
+        self._freezes = any(spec.fault == "pause" for spec in step.fault_specs)
         self._broke, self._done, self._refused, self._has_acted = broke, None, "", False
         self._watch(step, broke + step.seconds)
 
@@ -300,6 +320,13 @@ class ByManager:
         self._tell(f"  {self._now():5.1f} s: left to do: {'; '.join(left) or 'nothing'}")
         return StepChange(to, done.replaced, "", done, change.promoted_s, promoted, left)
 
+    def restore(self, change: StepChange) -> StepChange:
+        """Let commits wait for replicas again, where neither the servers nor the manager do."""
+        left = self._nodes.resume_waiting()
+        if left:
+            self._tell(f"  {self._now():5.1f} s: left to do: {'; '.join(left)}")
+        return replace(change, left=[*change.left, *left])
+
     def _refuse_no_source(self) -> None:
         """Raise LabError if no node took over and the old source refuses writes: waiting would change nothing."""
         asked: dict[str, str] = {}
@@ -315,7 +342,13 @@ class ByManager:
             )
 
     def resume(self) -> None:
+        """Let the manager act again: what makes a server a source or a replica is its to set from now on."""
         if self._kind.image:
+            for server in (self._lab.node(name).server() for name in self._nodes.names):
+                dialect, own = server.dialect, requests_made.settings_made(server.address)
+                roles = {f"{role}_enabled" for role in (dialect.semisync_source, dialect.semisync_replica)}
+                for name in own.keys() & {"read_only", "super_read_only", *roles}:
+                    requests_made.forget_setting(server.address, name)
             managers.running(self._lab).manage()
             self.refuse_unmanaged()
 
@@ -341,7 +374,10 @@ class ByManager:
             if step.is_refused:
                 self._done = self._nodes.take_over(node)
             else:
+                release_all(self._lab, node)
                 self._done = self._nodes.take_over_after_loss(node)
+            # A server is asked some times a second whether it takes writes.
+            clock.wait_until(self._promoted, f"{node} to be seen taking writes", SEEN_SECONDS, every=0.1)
         except LabError as error:
             self._refused = f"failover to {node} refused: {error.found}"
 

@@ -78,6 +78,13 @@ def release(lab: Lab, node: str, fault: object) -> None:
         _held.pop((lab.name, node, id(fault)), None)
 
 
+def release_all(lab: Lab, node: str) -> None:
+    """Expect nothing of a server any more: the lab promotes it, which ends whatever holds it."""
+    with _lock:
+        for key in [each for each in _held if each[:2] == (lab.name, node)]:
+            del _held[key]
+
+
 def held_states(lab: Lab) -> Sampled[Server]:
     """Return the witness of all servers of a lab; one that no fault holds is not connected to.
 

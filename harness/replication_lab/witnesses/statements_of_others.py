@@ -1,6 +1,7 @@
 """Did others send a server statements that change it, keep it busy, or make the clients of a load wait?"""
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.mysql_errors import code_of
-from replication_lab.witnesses.sampled import Changes, Following, Reading, Sampled
+from replication_lab.witnesses.sampled import START_SECONDS, Changes, Following, Reading, Sampled
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
@@ -28,14 +29,15 @@ TABLES += ["create_trigger", "drop_trigger"]
 LOCKS = ["flush", "lock_tables", "lock_instance", "backup", "backup_lock"]
 CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "change_master", "change_replication_source"]
 CONTROLS += ["reset"]
-# And by how much the moment of a server's start seems to vary: it tells whole seconds.
-UPTIME, FLUSHED, VARY_SECONDS = "Uptime", "Uptime_since_flush_status", 2
+UPTIME, FLUSHED = "Uptime", "Uptime_since_flush_status"
 # The sessions of the administrator, as of `lab sql`; applications have an account of their own.
 SESSIONS = """\
 SELECT ID, COMMAND, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
 TRANSACTIONS = "SELECT trx_mysql_thread_id AS ID FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})"
 IN_CONTAINER = " AND HOST = 'localhost'"
 RUNS = ("Query", "Execute")
+# What the health checks in the containers ask, which hangs where the server does, and how a member joins its group.
+OF_THE_CONTAINER = re.compile(r"SHOW\b|SELECT (VERSION\(\)|member_state\b)|START GROUP_REPLICATION\b")
 # So many readings in a row find a session at work that runs one long statement, or short ones one after the other. The
 # live page of another command sends a short one each second.
 RUNNING_READINGS, OPEN_READINGS = 3, 2
@@ -65,10 +67,13 @@ def statements_of_others(lab: Lab) -> Sampled[Server]:
     many = 0 if isinstance(lab, AttachedLab) else 1 if lab.topology.replication == "drbd" else None
     # A failover manager stops and leads replication by itself.
     counted = {DEFINES: TABLES} if lab.manager else {DEFINES: [*TABLES, *LOCKS], CONTROLS_REPLICATION: CONTROLS}
+    in_group = lab.topology.replication == "group"
     # And so does a member of a group, which refuses writes when it leaves.
-    told = Following if lab.manager or lab.topology.replication == "group" else str
+    told = Following if lab.manager or in_group else str
+    # One that joins again also counts statements of its relay log that it has executed before, and skips.
+    repeats = START_SECONDS if in_group else 0
     readings = {
-        node.name: partial(_all_of, (Statements(counted), sessions(lab), GlobalVariables(told)))
+        node.name: partial(_all_of, (Statements(counted, repeats), sessions(lab), GlobalVariables(told)))
         for node in lab.topology.nodes[:many]
     }
     return Sampled(UNDISTURBED, lab, readings, every=READ_SECONDS)
@@ -79,24 +84,32 @@ def _all_of(readings: Sequence[Reading[Server]], server: Server) -> list[str]:
 
 
 class Statements:
-    """The statements that a server counts; `counted` has their names by the kind of request that explains them."""
+    """The statements that a server counts; `counted` has their names by the kind of request that explains them.
 
-    def __init__(self, counted: Mapping[str, list[str]]) -> None:
+    One that was started again may count for `repeats` seconds statements that it had counted before.
+    """
+
+    def __init__(self, counted: Mapping[str, list[str]], repeats: float) -> None:
         self._names = [name for names in counted.values() for name in names]
         self._changes = [
             Changes(partial(_words, names), partial(_is_of, {kind, DEFINES})) for kind, names in counted.items()
         ]
-        self._before, self._started = dict[str, int](), -math.inf
+        self._before, self._started, self._repeats, self._until = dict[str, int](), -math.inf, repeats, -math.inf
 
     def __call__(self, server: Server) -> list[str]:
         """Return each kind of statement that others sent since the last reading; a restart sets all counts to zero."""
+        asked = clock.timer()
         now = server.counters(*(f"Com_{name}" for name in self._names), UPTIME, FLUSHED)
         # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
         now[FLUSHED] = now[UPTIME] - now[FLUSHED]
-        before, started, then = self._before, clock.timer() - now[UPTIME], self._started
-        self._before, self._started = now, started
-        if started > then + VARY_SECONDS:
-            requests_made.forget_sessions(server.home, started - VARY_SECONDS)
+        # A server tells whole seconds, and may answer late: it started at some moment between these two.
+        earliest, latest, then = asked - now[UPTIME] - 1, clock.timer() - now[UPTIME], self._started
+        before, self._before, self._started = self._before, now, latest
+        if earliest > then:
+            requests_made.forget_sessions(server.home, earliest)
+            self._until = latest + self._repeats if before else -math.inf
+            return []
+        if asked < self._until:
             return []
         if now[FLUSHED] != before[FLUSHED]:
             return [f"{server.name} flushed its counters"]
@@ -147,7 +160,7 @@ class Sessions:
         now |= {
             (number, RUNNING_READINGS): f"a session of others ran `{str(row['INFO'])[:100]}` on {server.name}"
             for number, row in others.items()
-            if row["COMMAND"] in RUNS
+            if row["COMMAND"] in RUNS and not OF_THE_CONTAINER.match(str(row["INFO"]))
         }
         before, self._in_a_row = self._in_a_row, {one: self._in_a_row.get(one, 0) + 1 for one in now}
         return [said for one, said in now.items() if before.get(one, 0) + 1 >= one[1]]

@@ -1,5 +1,6 @@
 """The ledger: concurrent clients insert unique ids, and record each answer before the next statement."""
 
+import os
 import re
 import string
 import threading
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
+from pathlib import Path
 from random import Random
 from typing import Protocol
 
@@ -20,6 +22,7 @@ from replication_lab.model.drill.history import (
     TableContent,
     encode,
     ranges,
+    serves_since,
 )
 from replication_lab.model.lab.mysql_errors import conflict
 from replication_lab.model.question.sql_load import Change, Letters, Numbers, Transaction, directions
@@ -27,6 +30,10 @@ from replication_lab.world import clock
 from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.mysql.client import TransactionAnswer
 from replication_lab.world.mysql.server import Server, plain
+
+# How long clients are waited for that no server answers: longer than each of them waits for an answer. And how often
+# the end of the ledger is looked at, which has the statements of some seconds.
+SERVED_SECONDS, SEEN_SECONDS, LAST_BYTES = 70, 0.3, 1 << 17
 
 
 @dataclass(frozen=True)
@@ -188,6 +195,19 @@ class Ledger:
             if plain(name) not in (TABLE, HOT)
         }
         return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source, contents)
+
+
+def wait_until_served(file: Path, since: float) -> None:
+    """Wait until a statement sent after `since` is acknowledged in a ledger that is being written, or for a minute."""
+    until = clock.timer() + SERVED_SECONDS
+    while clock.timer() < until and not serves_since(_last_lines(file), since):
+        clock.pause(SEEN_SECONDS)
+
+
+def _last_lines(file: Path) -> list[bytes]:
+    with file.open("rb") as found:
+        found.seek(max(found.seek(0, os.SEEK_END) - LAST_BYTES, 0))
+        return found.read().splitlines()
 
 
 class LedgerClients:

@@ -220,19 +220,19 @@ def back_since(history: Iterable[Attempt], moment: float, injected: float) -> fl
     return None if after is None else after + moment - injected
 
 
-def outage(history: Iterable[Attempt], moment: float, injected: float) -> float | None:
-    """Return the longest time in seconds between two acknowledgements, around an injection that returned at `moment`.
+def outage(history: Iterable[Attempt], window: Window, load: Window) -> float | None:
+    """Return the longest time in seconds between two acknowledgements, of which a part is within a fault's window.
 
-    It is looked for from the last acknowledgement before the injection to the first of a statement sent after it. None
-    if there was no acknowledgement before, or none after.
+    The window begins with the injection. None if there was no acknowledgement before it, or if the time from the last
+    one to the end of the load is as long.
     """
-    acknowledged = [attempt for attempt in history if attempt.acknowledged]
-    before = max((attempt.ended for attempt in acknowledged if attempt.ended < injected), default=None)
-    after = min((attempt.ended for attempt in acknowledged if attempt.invoked >= moment), default=None)
-    if before is None or after is None:
+    begin, end = window
+    ends = sorted(attempt.ended for attempt in history if attempt.acknowledged)
+    if not ends or ends[0] >= begin:
         return None
-    ends = sorted(attempt.ended for attempt in acknowledged if before <= attempt.ended <= after)
-    return max(later - earlier for earlier, later in pairwise(ends))
+    longest = max((later - earlier for earlier, later in pairwise(ends) if later > begin and earlier < end), default=0)
+    silent = load[1] - ends[-1] if ends[-1] < end else 0
+    return longest if longest > silent else None
 
 
 def together(spans: Mapping[str, Sequence[Window]]) -> float:
@@ -364,7 +364,7 @@ def service(
                 parts[f"rto_s{end}"] = partial(back_after, own, moment)
             else:
                 parts[f"rto_s{end}"] = partial(back_since, own, moment, injected)
-                parts[f"outage_s{end}"] = partial(outage, own, moment, injected)
+                parts[f"outage_s{end}"] = partial(outage, own, (injected, windows[0][1]), load)
             parts[f"latency_ratio{end}"] = partial(latency_ratio, own, windows)
             parts[f"throughput_ratio{end}"] = partial(throughput_ratio, own, windows)
             during = counts(within(own, windows))

@@ -5,6 +5,7 @@ Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). The result of a 
 
 import random
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
 from replication_lab.model.drill.fault import FaultKind, Value, setting_names
 from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
+from replication_lab.model.lab.storage import Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
@@ -158,7 +160,8 @@ class Drill(_Strict, frozen=True):
     drill; drills with the same name mean the same in each topology. `through` is a link that the clients that write
     connect across. `endpoint` is the proxy that all clients use in place of the nodes, with `endpoint_settings`; then
     ENDPOINT is the only key of `clients`. `manager` is the failover manager, with `manager_settings`; then the lab
-    promotes no node. `engine` is the one with which its lab starts, in place of the run's.
+    promotes no node. `engine` is the one with which its lab starts, in place of the run's. `storage` has the level of
+    the emulated disks, such as raid0:3, on which its lab puts the data of a node.
     """
 
     name: str
@@ -184,8 +187,14 @@ class Drill(_Strict, frozen=True):
     endpoint: str = ""
     endpoint_settings: dict[str, int | str] = {}
     engine: str = ""
+    storage: dict[str, str] = {}
     manager: str = ""
     manager_settings: dict[str, int | str] = {}
+
+    @property
+    def storages(self) -> dict[str, Storage]:
+        """The storage of each node that it puts on emulated disks itself."""
+        return parse_storage([f"{node}={level}" for node, level in self.storage.items()], [*self.storage], [])
 
     @property
     def changes_roles(self) -> bool:
@@ -287,6 +296,7 @@ def parse_drill(
         drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
     for node in (
         *drill.clients,
+        *drill.storage,
         drill.initial_primary,
         *drill.watchers,
         *drill.reads,
@@ -302,10 +312,11 @@ def parse_drill(
         topology.link(drill.through)
     if any(step.stays for step in drill.steps[:-1]):
         raise LabError(f"{where}: recover: none in a step that others follow", "it in the last step", "./lab drill")
+    placed = replace(topology, storage=topology.storage | drill.storages)
     for spec in drill.fault_specs:
         refuse_unknown(f"fault in {where}", spec.fault, kinds, "./lab drill")
         kinds[spec.fault].check_settings(where, spec.settings, kinds)
-        kinds[spec.fault].check_targets(where, topology, spec.targets)
+        kinds[spec.fault].check_targets(where, placed, spec.targets)
     for expectation in drill.expected:
         _check_expectation(where, expectation)
     return drill

@@ -75,7 +75,8 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     `errant` are the rows of the ledger, as ranges of ids, that a node had and the promoted one did not, before they
     were discarded. `refused` is why a failover was refused. `upgrades` are the nodes that were to run another server,
     with what that server said if it did not start. `promoted` are the nodes that began to take writes under a
-    manager, each with the time, and `left` is what that manager left for a person to do.
+    manager, each with the time, and `left` is what that manager left for a person to do. `ended` are the nodes whose
+    server ended though the fault does not end servers; the recovery started it again.
     """
 
     step: Step
@@ -93,6 +94,7 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     upgrades: dict[str, str] = {}
     promoted: list[tuple[float, str]] = []
     left: list[str] = []
+    ended: list[str] = []
 
     @property
     def change_s(self) -> float | None:

@@ -58,7 +58,7 @@ EMULATED_DISKS = Need(
     "nodes with disks of their own",
     lambda topology, targets: set(targets) <= set(topology.storage),
     "{fault} in {topology}, where not every target has disks of its own",
-    "nodes of the topology raid",
+    "nodes of the topology raid, or the key storage",
 )
 
 

@@ -6,6 +6,7 @@ without a second line was in flight when the recording stopped: its outcome is u
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -153,6 +154,19 @@ def parse(lines: Iterable[bytes]) -> History:
     if whole.torn:
         damage = "the ledger breaks off in the middle of a line"
     return History(list(attempts.values()), looks, damage)
+
+
+def serves_since(lines: Iterable[bytes], moment: float) -> bool:
+    """Return whether one of these lines acknowledges a statement that was sent after a moment; broken ones do not."""
+    sent = set[int]()
+    for line in lines:
+        with suppress(*UNREADABLE):
+            event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
+            if isinstance(event, Invoked) and event.at >= moment:
+                sent.add(event.id)
+            if isinstance(event, StatementEnd) and event.outcome is Outcome.ACKNOWLEDGED and event.id in sent:
+                return True
+    return False
 
 
 def _decode(line: bytes, number: int) -> Invoked | StatementEnd | RowLook:

@@ -19,8 +19,11 @@ def of_manager(evidence: Evidence) -> Figures:
     return {
         "failovers": sum(len(_unplanned(acted, evidence)) for acted in evidence.acted),
         "not_failed_over": sum(_is_needed(acted) and not _in_time(acted, evidence) for acted in evidence.acted),
+        # A source that ended did not serve again by itself, but when the fault was undone.
         "false_failovers": sum(
-            len(_unplanned(acted, evidence)) - len(_in_time(acted, evidence)) for acted in evidence.acted
+            len(_unplanned(acted, evidence)) - len(_in_time(acted, evidence))
+            for acted in evidence.acted
+            if not acted.ended
         ),
         "left_to_do": sum(len(acted.left) for acted in evidence.acted),
     }

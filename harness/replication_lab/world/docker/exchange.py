@@ -6,6 +6,7 @@ from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.world import lab_files, requests_made
 from replication_lab.world.docker import mixed, project, servers, site_images
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node
 from replication_lab.world.files import write_whole
 
 
@@ -19,7 +20,7 @@ def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
     site_images.bring(node.site, [servers.image_of(text)])
     kept = {path: content for path in keep if (content := node.text_of(path))}
     lab.exchanged[name] = text
-    hosts = {each: str(lab.node(each).container.attrs["Config"]["Hostname"]) for each in lab.exchanged}
+    hosts = {each: _own_host(lab.node(each)) for each in lab.exchanged}
     differing = mixed.overlay(lab.topology, text_of_nodes(lab.servers_of_nodes), project.compose_file(lab), hosts)
     write_whole(lab_files.file_of(lab.name, lab_files.SERVERS), differing.encode())
     node.stop()
@@ -29,3 +30,8 @@ def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
     for path, content in kept.items():
         lab.node(name).put(path, content.encode())
     lab.node(name).start_again()
+
+
+def _own_host(node: Node) -> str:
+    """Return the name of a node's host; empty for a node in the network of its sidecar, whose name it has."""
+    return str(node.container.attrs["Config"]["Hostname"]) if node.network() is node.container else ""

@@ -33,7 +33,7 @@ MEGABYTES = {
     "keepalived": 200,
     "mha": 300,
     "pacemaker": 400,
-    "percona-toolkit": 300,
+    "tools": 300,
     "spindle": 600,
     "array": 400,
     "vm": 4000,
