@@ -78,7 +78,7 @@ def writers(lab, node, clients=4):
 
 def wait_until_seen(nodes, name, state):
     """Look until a machine has this state: a first look gives up before a starved machine has started its program."""
-    clock.wait_until(lambda: str(nodes.look(name)).startswith(state), f"{name} to be seen as {state}")
+    clock.wait_until(lambda: str(nodes.looks()[name]).startswith(state), f"{name} to be seen as {state}")
 
 
 def cpu_seconds(lab, act):

@@ -59,7 +59,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     with writers(whole, dying) as acknowledged:
         whole.node(dying).kill()
         whole.refresh()
-        assert nodes.look(dying) == SILENT
+        assert nodes.looks()[dying] == SILENT
         replication.of(whole).take_over(survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)

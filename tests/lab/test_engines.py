@@ -38,7 +38,7 @@ def test_semi_sync_of_a_build_without_it_is_refused_before_anything_starts(comma
 
     assert answer.returncode == 2
     assert "in this version, semi-sync is a plugin, and its artifact contains no plugins" in answer.stderr
-    assert "one of mariadb, mariadb-10.11, mysql" in answer.stderr
+    assert "one of mariadb, mariadb-10.11, mariadb-10.11-galera, mysql" in answer.stderr
     assert "test-refused" not in project.all_labs()
 
 
