@@ -77,7 +77,7 @@ class TwoMachines(LabOfNames):
     topology = catalogue.topology("drbd")
 
     def __init__(self):
-        self.done, self.states = [], {}
+        self.done, self.state_by_service = [], {}
         self.machines = {node: TwoMachines.One(self, node) for node in ("node1", "node2")}
 
     class One:
@@ -119,17 +119,17 @@ class TwoMachines(LabOfNames):
 
     def kill(self, service, _signal="SIGKILL"):
         self.done.append(("kill", service))
-        self.states[service] = ("exited", 137)
+        self.state_by_service[service] = ("exited", 137)
 
     def start_again(self, service):
         self.done.append(("start", service))
-        self.states.pop(service)
+        self.state_by_service.pop(service)
 
     def state_of(self, service):
-        return self.states.get(service, ("running", 0))
+        return self.state_by_service.get(service, ("running", 0))
 
     def is_healthy(self, service):
-        return service not in self.states
+        return service not in self.state_by_service
 
 
 @pytest.fixture

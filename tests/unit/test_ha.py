@@ -60,10 +60,10 @@ class Pair(LabOfNames):
     disk = " 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----\n"
 
     def __init__(self, text, answers="node1", obeys=None):
-        self.text, self.answers, self.obeys, self.told, self.states = text, answers, obeys, [], {}
+        self.text, self.answers, self.obeys, self.told, self.state_by_service = text, answers, obeys, [], {}
 
     def state_of(self, node):
-        return self.states.get(node, "running"), 0
+        return self.state_by_service.get(node, "running"), 0
 
     def run(self, service, *command):
         if service == "client":
@@ -187,7 +187,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
 def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())
-    pair.states = {"node2": state}
+    pair.state_by_service = {"node2": state}
     errors = [
         refused(cluster_manager.ManagedMachines(pair).online, "node2"),
         refused(cluster_manager.ManagedMachines(pair).standby, "node1"),
@@ -322,7 +322,7 @@ class Losing(Pair):
     def __init__(self, *states):
         super().__init__(None)
         self.left = list(states)
-        self.states = {"node2": "exited"}
+        self.state_by_service = {"node2": "exited"}
 
     def run(self, service, *command):
         self.text = self.left.pop(0) if len(self.left) > 1 else self.left[0]
@@ -360,5 +360,5 @@ def test_a_machine_that_is_never_fenced_is_not_started(monkeypatch, refused):
 def test_without_a_running_machine_nothing_fences():
     """After both were killed, each is started at once."""
     lab = Losing(said(members=LOST))
-    lab.states["node1"] = "exited"
+    lab.state_by_service["node1"] = "exited"
     cluster_manager.ManagedMachines(lab).wait_until_startable(["node2"], pytest.fail)
