@@ -65,7 +65,7 @@ def run(asked: RunRequest, tell: Tell, world: World | None = None) -> tuple[Path
         if (spec := experiment.lab_of(case)).engine in ("", engine)
     ]
     of_drills = drill_set.toxics(each.drill for planned in drills.values() for each in planned)
-    world = world or World()
+    world = world or World(asked.spread)
     with exported({name: os.environ.get(name, value) for name, value in preset.compose_env.items()}):
         together = [[lab for labs in part.values() for lab in labs] for part in asked.parts]
         world.make_ready(together, tell, asked.command, [*of_cases, *of_drills], files)

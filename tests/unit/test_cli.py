@@ -275,7 +275,7 @@ def world(fake_world, runs, brief, undrawn, monkeypatch):
 
     found = fake_world()
     short = replace(experiments.load("semisync_wan"), presets={"quick": brief, "full": brief})
-    monkeypatch.setattr(running, "World", lambda: found)
+    monkeypatch.setattr(running, "World", lambda _load: found)
     monkeypatch.setattr(experiments, "load", lambda _name, _rtt="": short)
     return found
 

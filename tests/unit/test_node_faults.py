@@ -1,5 +1,7 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
+from types import SimpleNamespace
+
 import pytest
 from replication_lab.faults import disks
 from replication_lab.faults.clock_skew import ClockSkew
@@ -11,7 +13,8 @@ from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import Storage
-from replication_lab.world import clock
+from replication_lab.world import catalogue, clock
+from replication_lab.world.disks.spindle import Spindle, settings_of
 
 from tests.fakes.machine import NODES, Disk, doubts, machine_without_waiting
 
@@ -242,6 +245,19 @@ def test_a_server_that_ends_on_a_full_disk_is_started_again(lab, array):
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
     assert "losing one disk loses all data" in refused(disks.DiskFail, lab, NODES).found
+
+
+@pytest.mark.parametrize("name", sorted(catalogue.disks()))
+def test_each_disk_that_is_offered_keeps_its_limits_in_the_eyes_of_the_proof(name):
+    """It has the time of a request in whole microseconds, and reports 4098 writes a second for 4100."""
+    limits = catalogue.disk(name).limits
+    settings = SimpleNamespace(**settings_of(limits))
+    disk = Spindle(None)
+    disk.settings = lambda: settings
+
+    assert disks.set_to({"disk1": disk.limits()}, {"disk1": limits}, "as it was").ok
+    settings.write_us = 2 * settings.write_us + 100
+    assert not disks.set_to({"disk1": disk.limits()}, {"disk1": limits}, "as it was").ok
 
 
 def test_limits_that_no_disk_reports_are_no_proof():

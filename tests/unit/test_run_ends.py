@@ -66,7 +66,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
 def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monkeypatch):
     """Verdicts that were there by then are no reason to let a test of them pass, nor to go on with other tests."""
     monkeypatch.setattr(EngineSession, "compare_copies", troubles.interrupt)
-    monkeypatch.setattr(running, "World", fake_world)
+    monkeypatch.setattr(running, "World", lambda _load: fake_world())
     monkeypatch.setattr(experiments, "load", lambda *_: tiny())
 
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):

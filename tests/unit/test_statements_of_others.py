@@ -7,7 +7,14 @@ import pytest
 from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses import statements_of_others
 from replication_lab.witnesses.sampled import Following
-from replication_lab.witnesses.statements_of_others import CONTROLS, LOCKS, NO_SUCH_TABLE, TABLES, TRANSACTIONS
+from replication_lab.witnesses.statements_of_others import (
+    CONTROLS,
+    DEFINERS,
+    LOCKS,
+    NO_SUCH_TABLE,
+    TABLES,
+    TRANSACTIONS,
+)
 from replication_lab.world import clock, requests_made
 from replication_lab.world.requests_made import CONTROLS_REPLICATION, DEFINES
 
@@ -21,7 +28,7 @@ class FakeServer:
     def __init__(self):
         self.now = dict.fromkeys((f"Com_{name}" for name in (*TABLES, *LOCKS, *CONTROLS)), 7)
         self.now |= {"Uptime": 100, "Uptime_since_flush_status": 40}
-        self.sessions, self.open_, self.session = [], [], 3
+        self.sessions, self.open_, self.session, self.definers = [], [], 3, []
         self.variables = {"sync_binlog": "1", "read_only": "OFF"}
 
     def counters(self, *names):
@@ -34,6 +41,8 @@ class FakeServer:
         if "GLOBAL_VARIABLES" in sql:
             rows = [{"name": name, "value": value} for name, value in self.variables.items()]
             return [{"digest": str(rows), "session": self.session}] if "CRC32" in sql else rows
+        if sql == DEFINERS:
+            return [{"DEFINER": each} for each in self.definers]
         if not sql.startswith(TRANSACTIONS.partition("{")[0]):
             return self.sessions
         return [{"ID": each} for each in self.open_ if str(each) in sql]
@@ -107,27 +116,48 @@ def test_a_session_of_others_that_three_readings_in_a_row_find_at_work_is_told(r
     server, reading = FakeServer(), readings()["node1"]
 
     def seen(*statements):
-        server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": each} for each in statements]
+        server.sessions = [{"ID": 5, "HOST": "10.1.0.9:4711", "COMMAND": "Query", "INFO": each} for each in statements]
         return server.seen_by(reading)
 
     assert seen("SELECT 1") == seen("SELECT 2") == seen() == seen("SELECT 3") == seen("SELECT 4") == []
-    assert seen("SELECT 5") == ["a session of others ran `SELECT 5` on node1"]
-    assert seen("SELECT 6") == ["a session of others ran `SELECT 6` on node1"]
+    assert seen("SELECT 5") == ["a session of others, number 5 from 10.1.0.9, ran `SELECT 5` on node1"]
+    assert seen("SELECT 6") == ["a session of others, number 5 from 10.1.0.9, ran `SELECT 6` on node1"]
 
 
 def test_a_transaction_of_others_that_stays_open_is_told(readings):
     """Its session does nothing."""
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions, server.open_ = [{"ID": 5, "COMMAND": "Sleep", "INFO": None}], [5]
+    server.sessions, server.open_ = [{"ID": 5, "HOST": "10.1.0.9:4711", "COMMAND": "Sleep", "INFO": None}], [5]
     assert server.seen_by(reading) == []
-    assert server.seen_by(reading) == ["a session of others kept a transaction open on node1"]
+    assert server.seen_by(reading) == ["a session of others, number 5 from 10.1.0.9, kept a transaction open on node1"]
+
+
+@pytest.mark.parametrize(
+    ("definers", "host", "is_told"),
+    [
+        (["root@localhost"], "localhost:4711", False),
+        (["root@%", "lab@%"], "%:4711", False),
+        (["root@localhost"], "localhost", True),
+        (["root@localhost"], "172.18.0.1:4711", True),
+        (["lab@%"], "localhost:4711", True),
+    ],
+)
+def test_a_client_in_a_trigger_that_root_defined_is_no_session_of_others(readings, definers, host, is_told):
+    """The server lists it as root's; a session of root's by the socket, or from elsewhere, is told."""
+    server, reading = FakeServer(), readings()["node1"]
+    server.definers, server.open_ = definers, [5]
+    server.sessions = [{"ID": 5, "HOST": host, "COMMAND": "Query", "INFO": "UPDATE sold SET number = number + 1"}]
+
+    found = [server.seen_by(reading) for _ in range(3)]
+
+    assert bool(found[1]) is bool(found[2]) is is_told
 
 
 def test_sessions_that_this_process_opened_are_its_own(readings, monkeypatch):
     """The lab's own waits last for seconds."""
     monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5): clock.timer()})
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": "SELECT SLEEP(9)"}]
+    server.sessions = [{"ID": 5, "HOST": "10.1.0.9:4711", "COMMAND": "Query", "INFO": "SELECT SLEEP(9)"}]
     assert server.seen_by(reading) == server.seen_by(reading) == server.seen_by(reading) == []
 
 
@@ -135,11 +165,14 @@ def test_a_server_that_was_started_again_gives_the_number_of_an_own_session_to_a
     """It counts its sessions anew."""
     monkeypatch.setattr(requests_made, "_sessions", {(FakeServer.home, 5): clock.timer() - 30})
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions, restarted = [{"ID": 5, "COMMAND": "Query", "INFO": "SELECT 1"}], {"Uptime": 4}
+    server.sessions, restarted = (
+        [{"ID": 5, "HOST": "10.1.0.9:4711", "COMMAND": "Query", "INFO": "SELECT 1"}],
+        {"Uptime": 4},
+    )
     assert server.seen_by(reading) == server.seen_by(reading) == server.seen_by(reading) == []
 
     assert server.seen_by(reading, **restarted, Uptime_since_flush_status=4) == server.seen_by(reading) == []
-    assert server.seen_by(reading) == ["a session of others ran `SELECT 1` on node1"]
+    assert server.seen_by(reading) == ["a session of others, number 5 from 10.1.0.9, ran `SELECT 1` on node1"]
 
 
 def test_a_server_that_answers_late_was_not_started_again(reading, monkeypatch):
@@ -162,7 +195,7 @@ def test_a_server_that_answers_late_was_not_started_again(reading, monkeypatch):
 def test_what_a_container_itself_asks_is_no_doubt_if_it_hangs(readings, statement):
     """A health check asks for the state of a server that does not answer, and a member waits for its group."""
     server, reading = FakeServer(), readings()["node1"]
-    server.sessions = [{"ID": 5, "COMMAND": "Query", "INFO": statement}]
+    server.sessions = [{"ID": 5, "HOST": "10.1.0.9:4711", "COMMAND": "Query", "INFO": statement}]
 
     assert [server.seen_by(reading) for _ in range(4)] == [[], [], [], []]
 

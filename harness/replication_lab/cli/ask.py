@@ -17,12 +17,15 @@ from replication_lab.cli.record import finish
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.core.quantity import COUNT, DURATION, values_of
+from replication_lab.model.experiment.claim import claims_of, is_about_lag
 from replication_lab.model.experiment.run_request import RunRequest
+from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.model.lab.server_name import lab_text, server_text
+from replication_lab.model.lab.spread_load import LOAD_OPTION
 from replication_lab.model.question.load import INSERTS
 from replication_lab.model.question.question import NAME, Question
-from replication_lab.model.question.setting import ENGINE, Values
+from replication_lab.model.question.setting import CLIENTS, ENGINE, Values
 from replication_lab.report import predicted
 from replication_lab.world import catalogue, given_texts
 from replication_lab.world.files import write_for_user, writing
@@ -74,11 +77,15 @@ HIGHEST_SEED = 2_000_000
 @click.option("--seed", default=7, show_default=True)
 @options.on_noise
 @options.clients_from
+@click.option("--load-sites", metavar="ENGINE,…")
+@click.option("--load-address", metavar="ADDRESS")
 @options.keep_failed
 @options.as_json
 def ask(
     *,
     arguments: tuple[str, ...],
+    load_sites: str | None,
+    load_address: str | None,
     save: str | None,
     seed: int,
     noise: str,
@@ -90,9 +97,35 @@ def ask(
     question = _question(topologies_in(arguments).split(","), asked)
     experiment = experiments.asked(question)
     question.refuse_a_single_case()
+    load = options.load_of(load_sites, load_address)
+    if load:
+        _refuse_unspread(question, len(load.endpoints))
     if save:
         _write(Path(save), question)
-    finish(*runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell), json_)
+    finish(*runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep, spread=load), tell), json_)
+
+
+def _refuse_unspread(question: Question, containers: int) -> None:
+    """Raise LabError for a load that runs in one place only, and for servers that clients reach in another way.
+
+    Fewer clients than containers would leave some without: then a case would run in other places than the others.
+    """
+    fewest = min(int({**question.settings, **values}.get(CLIENTS, "1")) for values in question.combinations())
+    if fewest < containers:
+        raise LabError(
+            f"{LOAD_OPTION} names {containers} engines for {fewest} client{'s' if fewest > 1 else ''}",
+            "at least one client for each in every case",
+            f"--clients {containers}",
+        )
+    alone = {
+        "--load-command": question.load_command is not None,
+        "--check": question.check,
+        "a claim about the lag": any(map(is_about_lag, claims_of(question))),
+        "--endpoint": any(ENDPOINT in each for each in (question.vary, question.settings)),
+        "--manager": any(MANAGER in each for each in (question.vary, question.settings)),
+    }
+    if option := next((option for option, given in alone.items() if given), ""):
+        raise LabError(f"{option} with {LOAD_OPTION}", "one of them", f"leave out {LOAD_OPTION}")
 
 
 def topologies_in(given: tuple[str, ...]) -> str:

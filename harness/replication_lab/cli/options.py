@@ -24,6 +24,8 @@ from replication_lab.model.lab.site import (
     placed,
     published_at,
 )
+from replication_lab.model.lab.spread_load import ADDRESS_OPTION as LOAD_ADDRESS
+from replication_lab.model.lab.spread_load import EXAMPLE, LOAD_OPTION, SpreadLoad
 from replication_lab.model.lab.storage import AUTO
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
@@ -183,6 +185,22 @@ def endpoints_of(text: str) -> tuple[str, ...]:
     """Return the endpoints of a list of engines, each once; that of `here`, the command's own engine, is empty."""
     named = [each for each in text.split(",") if each] or [HERE]
     return tuple(dict.fromkeys("" if each == HERE else engine.endpoint_of(each) for each in named))
+
+
+def load_of(places: str | None, address: str | None) -> SpreadLoad | None:
+    """Return the containers that a load is spread over; None for the one beside the nodes.
+
+    Raise LabError for an empty name, or an address alone.
+    """
+    named = [each.strip() for each in (places or "").split(",")]
+    if places is None and address is None:
+        return None
+    if not all(named):
+        found = f"{LOAD_OPTION} has an empty name" if places is not None else f"{LOAD_ADDRESS} without {LOAD_OPTION}"
+        raise LabError(found, "engines separated by commas", f"./lab ask semisync --vary clients=4,16 {EXAMPLE}")
+    spread = SpreadLoad(tuple("" if each == HERE else engine.endpoint_of(each) for each in named), address or "")
+    running_sites.use(spread.endpoints)
+    return spread
 
 
 def percentage(text: str, option: str) -> float:

@@ -15,7 +15,7 @@ from replication_lab.probes import disk_activity
 from replication_lab.world import at_once, requests_made
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
-from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.disks.spindle import Spindle, kept
 from replication_lab.world.docker.lab import Lab
 
 
@@ -104,7 +104,7 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 
 def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
-    others = [name for name, found in reported.items() if found != limits[name]]
+    others = [name for name, found in reported.items() if found != kept(limits[name])]
     said = (
         f"other limits on {', '.join(others)}"
         if others

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.measuring import Workload
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import Site
+from replication_lab.model.lab.spread_load import SpreadLoad
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
@@ -26,6 +28,7 @@ from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import OBLIGATIONS, Witnesses, observing
+from replication_lab.workloads import spread
 from replication_lab.world import catalogue, clock, revisions, signals
 from replication_lab.world.docker import beside_nodes, images, machine, option_check, project, reach, servers, sites
 from replication_lab.world.docker import engine as docker_engine
@@ -42,7 +45,9 @@ class World:
     # What its witnesses prove of each measurement.
     obligations = OBLIGATIONS
 
-    def __init__(self) -> None:
+    def __init__(self, load: SpreadLoad | None = None) -> None:
+        """`load` are the containers that run the clients of loads, in place of the one beside the nodes."""
+        self._load = load
         self._left_up: set[str] = set()
 
     def environment(self) -> dict[str, Any]:
@@ -70,7 +75,8 @@ class World:
         for topology, spec in wanted:
             replication.refuse_unfit_servers(topology, spec.engine, command)
         docker_engine.ensure()
-        there = sorted({spec.site for _, spec in wanted} - {""})
+        of_load = self._load.endpoints if self._load else ()
+        there = sorted({*(spec.site for _, spec in wanted), *of_load} - {""})
         sites.use(there)
         for site in there:
             sites.client(site)
@@ -95,8 +101,10 @@ class World:
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
         """Yield a dedicated lab for the run; remove it at the end in any case, unless `leave_up` was called for it."""
         name = f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}"
-        lab = project.start(_asked(spec, name))
+        asked = _asked(spec, name)
+        lab = project.start(replace(asked, spread=self._load, address=self._load.address) if self._load else asked)
         try:
+            spread.refuse_unconnected(lab)
             managers.begin_quietly(lab)
             yield lab
         finally:

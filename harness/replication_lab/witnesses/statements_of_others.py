@@ -32,9 +32,13 @@ CONTROLS += ["reset"]
 UPTIME, FLUSHED = "Uptime", "Uptime_since_flush_status"
 # The sessions of the administrator, as of `lab sql`; applications have an account of their own.
 SESSIONS = """\
-SELECT ID, COMMAND, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
+SELECT ID, HOST, COMMAND, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
 TRANSACTIONS = "SELECT trx_mysql_thread_id AS ID FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})"
 IN_CONTAINER = " AND HOST = 'localhost'"
+# While a trigger or a routine runs, a server lists its client's session as that of the account that defined it.
+DEFINERS = """\
+SELECT DEFINER FROM information_schema.TRIGGERS UNION SELECT DEFINER FROM information_schema.ROUTINES"""
+CLIENT = re.compile(r"(?P<account>[^\d].*):\d+")
 RUNS = ("Query", "Execute")
 # What the health checks in the containers ask, which hangs where the server does, and how a member joins its group.
 OF_THE_CONTAINER = re.compile(r"SHOW\b|SELECT (VERSION\(\)|member_state\b)|START GROUP_REPLICATION\b")
@@ -153,17 +157,32 @@ class Sessions:
         """Return which sessions of others ran statements for about two seconds, or kept a transaction open for one."""
         own = requests_made.sessions_made(server.home)
         others = {row["ID"]: row for row in server.rows(SESSIONS + self.only) if row["ID"] not in own}
+        others = {number: row for number, row in others.items() if not _is_of_a_definer(server, row["HOST"])}
         open_ = server.rows(TRANSACTIONS.format(", ".join(map(str, others)))) if others else []
         now = {
-            (row["ID"], OPEN_READINGS): f"a session of others kept a transaction open on {server.name}" for row in open_
+            (row["ID"], OPEN_READINGS): f"{_session(others[row['ID']])} kept a transaction open on {server.name}"
+            for row in open_
         }
         now |= {
-            (number, RUNNING_READINGS): f"a session of others ran `{str(row['INFO'])[:100]}` on {server.name}"
+            (number, RUNNING_READINGS): f"{_session(row)} ran `{str(row['INFO'])[:100]}` on {server.name}"
             for number, row in others.items()
             if row["COMMAND"] in RUNS and not OF_THE_CONTAINER.match(str(row["INFO"]))
         }
         before, self._in_a_row = self._in_a_row, {one: self._in_a_row.get(one, 0) + 1 for one in now}
         return [said for one, said in now.items() if before.get(one, 0) + 1 >= one[1]]
+
+
+def _is_of_a_definer(server: Server, host: str) -> bool:
+    """Return whether a session may be an application's that runs what root at this host defined.
+
+    The client's port tells it from a session by the socket, whose host has none.
+    """
+    client = CLIENT.fullmatch(host)
+    return bool(client) and f"root@{client['account']}" in {row["DEFINER"] for row in server.rows(DEFINERS)}
+
+
+def _session(row: Mapping[str, Any]) -> str:
+    return f"a session of others, number {row['ID']} from {row['HOST'].partition(':')[0]},"
 
 
 @dataclass

@@ -12,7 +12,10 @@ ffi.cdef [[
   int usleep(unsigned int microseconds);
 ]]
 
+local together = dofile("/tmp/together.lua")
+
 sysbench.cmdline.options = {
+  lab_begin = together.option,
   table = { "Table to insert into", "foo" },
   think = { "Microseconds that a client pauses after each insert", 0 },
 }
@@ -30,6 +33,7 @@ function thread_init()
   insert = "INSERT INTO " .. sysbench.opt.table .. " (text) VALUES ('%s')"
   latencies, ends, losses, first, last, began = {}, {}, {}, nil, nil, nil
   ended = 0
+  together.wait(sysbench.opt.lab_begin)
 end
 
 function event()

@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.question.load import Moments
 from replication_lab.model.record.measurement import p999
-from replication_lab.workloads import sysbench
+from replication_lab.workloads import spread, sysbench
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = Path(__file__).with_suffix(".lua")
+# What the clients' scripts share: the common beginning of a load in several containers.
+TOGETHER = SCRIPT.with_name("together.lua")
 LOST = re.compile(r"^lost (\d+)((?: [\d.]+)*)$", re.MULTILINE)
 TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, text VARCHAR(8)) ENGINE=InnoDB"
 
@@ -26,7 +29,8 @@ class Inserted:
     """What the clients measured: commits acknowledged, commits a second, and each commit's latency in ms.
 
     `lost` counts attempts that failed and were made again. `lag_s` is how long replicas applied after the load, if it
-    was timed. `moments` are the times of all this; None if the clients told none.
+    was timed. `moments` are the times of all this; None if the clients told none. `proofs` show that the load was the
+    one that was asked for.
     """
 
     commits: int
@@ -35,6 +39,7 @@ class Inserted:
     lost: int = 0
     lag_s: float | None = None
     moments: Moments | None = None
+    proofs: Sequence[Proof] = ()
 
     @property
     def samples(self) -> dict[str, list[float]]:
@@ -73,6 +78,32 @@ def parse(printed: str) -> Inserted:
     return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies, failed, moments=moments)
 
 
+def merged(parts: Sequence[spread.Printed]) -> Inserted:
+    """Return what the clients of all containers measured, on this process's clock.
+
+    LabError if those of one committed nothing, or told no times.
+    """
+    found = [parse(part.text) for part in parts]
+    shares = [part.share for part in parts if part.share]
+    if not shares:
+        return found[0]
+    moments = [each.moments.earlier(share.ahead) for each, share in zip(found, shares, strict=True) if each.moments]
+    if len(moments) < len(found):
+        raise LabError("a container of the load printed no times", "a line of times for each client", "./lab status")
+    begin, end = min(each.begin for each in moments), max(each.end for each in moments)
+    latencies = [each for one in found for each in one.latencies_ms]
+    return Inserted(
+        commits=len(latencies),
+        throughput=len(latencies) / max(end - begin, 1e-6),
+        latencies_ms=latencies,
+        lost=sum(one.lost for one in found),
+        moments=Moments(
+            begin, end, [each for one in moments for each in one.commits], [at for one in moments for at in one.lost]
+        ),
+        proofs=[spread.begun_together(moments, shares, [part.drift for part in parts])],
+    )
+
+
 def _moments(printed: str, clients: Sequence[Sequence[str]], lost: Sequence[float]) -> Moments | None:
     """Return when each commit of each client was answered; None if the lines with these times are missing."""
     ends = [line.split()[1:] for line in printed.splitlines() if line.startswith("ends ")]
@@ -106,20 +137,23 @@ class Inserts:
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""
         lab.node(lab.topology.source.name).server().execute(TABLE)
-        lab.service("load").put(f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+        for part in (SCRIPT, TOGETHER):
+            spread.put(lab, f"/tmp/{part.name}", part.read_bytes())
 
     def run(self, lab: Lab, seed: int) -> Inserted:
         """Run the clients; LabError when a single statement failed."""
-        printed = lab.service("load").run(*self._command(lab, seed))
-        return parse(printed)
+        printed, proofs = spread.run(lab, self.clients, seed, self._command)
+        found = merged(printed)
+        return replace(found, proofs=[*found.proofs, *proofs])
 
-    def _command(self, lab: Lab, seed: int) -> list[str]:
-        nodes = self.nodes or (lab.written_host,)
+    def _command(self, share: spread.Share) -> list[str]:
+        nodes = self.nodes or (share.host,)
         return [
-            *sysbench.command(f"/tmp/{SCRIPT.name}", nodes, self.clients),
+            *sysbench.command(f"/tmp/{SCRIPT.name}", nodes, share.clients, share.port),
             f"--events={self.rows}",
             f"--time={self.seconds}",
-            f"--rand-seed={seed}",
+            f"--rand-seed={share.seed}",
+            f"--lab-begin={share.begin!r}",
             f"--think={round(self.think_ms * 1000)}",
             "run",
         ]

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.experiment.measuring import PlainOutcome
+from replication_lab.model.lab.site import SERVER_PORT
 from replication_lab.world.docker.lab import DATABASE, USER, Lab
 
 
-def command(script: str, nodes: Sequence[str], clients: int) -> list[str]:
+def command(script: str, nodes: Sequence[str], clients: int, port: int = SERVER_PORT) -> list[str]:
     """Return a command for the load container; a script's own options and its verb come after it."""
     return [
         "sysbench",
         script,
         "--db-driver=mysql",
         f"--mysql-host={','.join(nodes)}",
+        f"--mysql-port={port}",
         f"--mysql-user={USER}",
         f"--mysql-db={DATABASE}",
         f"--threads={clients}",

@@ -22,11 +22,13 @@ ffi.cdef [[
   int clock_gettime(int clock, lab_timespec *now);
 ]]
 local pace = dofile("/tmp/pace.lua")
+local together = dofile("/tmp/together.lua")
 
 sysbench.cmdline.options = sysbench.cmdline.options or {}
 sysbench.cmdline.options.lab_rate = { "Events a second, 0 for as many as possible", "0" }
 sysbench.cmdline.options.lab_seconds = { "Seconds of a load with a rate", "0" }
 sysbench.cmdline.options.lab_events = { "Number of events of a load with a rate", "0" }
+sysbench.cmdline.options.lab_begin = together.option
 
 local MONOTONIC = 1
 local clock = ffi.new("lab_timespec")
@@ -55,6 +57,7 @@ function thread_init(id)
   events = tonumber(sysbench.opt.lab_events)
   pace.join()
   if script.thread_init then script.thread_init(id) end
+  together.wait(sysbench.opt.lab_begin)
 end
 
 function event(id)

@@ -2,22 +2,21 @@
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.model.core.given_file import GivenFile
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.question.load import kept, planned
+from replication_lab.model.lab.spread_load import LOAD
+from replication_lab.model.question.load import kept
 from replication_lab.model.question.sql_load import Letters, Numbers, Transaction
-from replication_lab.workloads import sysbench
-from replication_lab.workloads.inserts import Inserted, parse
-from replication_lab.world import requests_made
+from replication_lab.workloads import spread, sysbench
+from replication_lab.workloads.inserts import TOGETHER, Inserted, merged
 from replication_lab.world.docker.lab import Lab
 
 TIMER = Path(__file__).with_suffix(".lua")
 PACE = TIMER.with_name("pace.lua")
+SCRIPT = f"/tmp/{TIMER.name}"
 WROTE = re.compile(r"^wrote (\d+) (\d+)$", re.MULTILINE)
 
 
@@ -27,12 +26,11 @@ class Timed(Inserted):
 
     Only these wait for other nodes, and `fastest_commit_ms` is the fastest of them; None if there is none. With a rate,
     a latency begins when a transaction should have begun. `rates` are the one that was asked for and the one that was
-    achieved, and `proofs` show that the load was the one that was asked for.
+    achieved.
     """
 
     fastest_commit_ms: float | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
-    proofs: Sequence[Proof] = ()
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -63,26 +61,26 @@ class TimedScript:
     defines: bool = False
 
     def prepare(self, lab: Lab) -> None:
-        """Hand the script to the load container, and have it make its tables if it has any."""
-        lab.service("load").put("/tmp/load.lua", self.script.encode())
+        """Hand the script to the load's containers, and have one make its tables if it has any."""
+        spread.put(lab, "/tmp/load.lua", self.script.encode())
         for module in self.modules:
-            lab.service("load").put(f"/tmp/load/{module.name}", module.text.encode(), root="/tmp")
-        for part in (TIMER, PACE):
-            lab.service("load").put(f"/tmp/{part.name}", part.read_bytes())
-        lab.service("load").run(*self._command(lab, clients=1), "prepare")
+            spread.put(lab, f"/tmp/load/{module.name}", module.text.encode(), root="/tmp")
+        for part in (TIMER, PACE, TOGETHER):
+            spread.put(lab, f"/tmp/{part.name}", part.read_bytes())
+        lab.service(LOAD).run(*self._alone(lab), "prepare")
 
     def try_out(self, lab: Lab) -> None:
         """Run each kind of event once; LabError with the statement that failed."""
         how = (f"--events={self.kinds}", "--time=0", "--rand-seed=1")
-        lab.service("load").run(*self._command(lab, clients=1), *how, "run")
+        lab.service(LOAD).run(*self._alone(lab), *how, "run")
 
     def run(self, lab: Lab, seed: int) -> Timed:
         """Run the clients; LabError when a statement failed for another reason than a lock."""
-        how = ("--events=0", f"--rand-seed={seed}", *self._extent)
-        with requests_made.noted(requests_made.DEFINES, "load") if self.defines else nullcontext():
-            printed = lab.service("load").run(*self._command(lab, self.clients), *how, "run")
-        every = parse(printed)
-        wrote = [(int(number), int(fastest) / 1000) for number, fastest in WROTE.findall(printed)]
+        how = {"rate": self.rate, "seconds": self.seconds}
+        printed, proofs = spread.run(lab, self.clients, seed, self._command, **how, defines=self.defines)
+        every = merged(printed)
+        texts = [part.text for part in printed]
+        wrote = [(int(number), int(fastest) / 1000) for text in texts for number, fastest in WROTE.findall(text)]
         achieved = len(every.latencies_ms) / self.seconds if self.rate else every.throughput
         return Timed(
             commits=sum(number for number, _ in wrote),
@@ -93,19 +91,23 @@ class TimedScript:
             # With a rate too, this one begins when the transaction did.
             fastest_commit_ms=min((fastest for _, fastest in wrote), default=None),
             rates=rates(self.rate, achieved) if self.rate else {},
-            proofs=[kept(self.rate, achieved)] if self.rate else [],
+            proofs=[*([kept(self.rate, achieved)] if self.rate else []), *every.proofs, *proofs],
         )
 
-    @property
-    def _extent(self) -> tuple[str, ...]:
-        if not self.rate:
+    def _extent(self, share: spread.Share) -> tuple[str, ...]:
+        if not share.rate:
             return (f"--time={self.seconds}",)
-        events = planned(self.rate, self.seconds)
-        return "--time=0", f"--lab-rate={self.rate!r}", f"--lab-seconds={self.seconds}", f"--lab-events={events}"
+        paced = (f"--lab-rate={share.rate!r}", f"--lab-seconds={self.seconds}", f"--lab-events={share.events}")
+        return "--time=0", *paced
 
-    def _command(self, lab: Lab, clients: int) -> list[str]:
-        script = f"/tmp/{TIMER.name}"
-        return [*sysbench.command(script, (lab.written_host,), clients), *self.options]
+    def _command(self, share: spread.Share) -> list[str]:
+        own = sysbench.command(SCRIPT, (share.host,), share.clients, share.port)
+        how = ("--events=0", f"--rand-seed={share.seed}", f"--lab-begin={share.begin!r}", *self._extent(share))
+        return [*own, *self.options, *how, "run"]
+
+    def _alone(self, lab: Lab) -> list[str]:
+        """Return the command of a single client beside the nodes."""
+        return [*sysbench.command(SCRIPT, (lab.written_host,), 1), *self.options]
 
 
 TRANSACTIONS = Path(__file__).with_name("sql_transactions.lua")

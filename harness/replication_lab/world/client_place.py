@@ -12,8 +12,10 @@ class ClientPlace(Protocol):
     A method that reports while it runs has a parameter `write`, which gets bytes.
     """
 
-    # By how many seconds the clock's timer there is ahead of this process's.
-    ahead: float
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the clock's timer there is ahead of this process's now."""
+        ...
 
     def make(self, kind: Callable[..., Made], *arguments: Any) -> Made:
         """Make an object there; LabError for whatever its making raises."""

@@ -47,6 +47,7 @@ from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import lines_of
 from replication_lab.probes.round_trip import bare_links
 from replication_lab.replication.source_replica import followed
+from replication_lab.workloads import spread
 from replication_lab.workloads.checked_transactions import CheckedTransactions
 from replication_lab.workloads.histories import ANOMALIES
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
@@ -318,4 +319,4 @@ def settle(lab: Lab) -> None:
     replication.of(lab).settle()
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
     in_front = [lab.endpoint.service.name] if lab.endpoint else []
-    lab.pin_cpus((first, "load", *in_front), (*(node.name for node in lab.topology.replicas), *proxy))
+    lab.pin_cpus((first, *spread.beside(lab), *in_front), (*(node.name for node in lab.topology.replicas), *proxy))

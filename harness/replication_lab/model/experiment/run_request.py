@@ -8,6 +8,7 @@ from typing import Any
 from replication_lab.model.core.noise import WAIT
 from replication_lab.model.experiment.case import LabSpec
 from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.lab.spread_load import SpreadLoad
 from replication_lab.model.question.setting import RTT
 
 
@@ -17,7 +18,8 @@ class RunRequest:
 
     `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work. With `keep` the labs of
     the engines that do not come out as expected stay up, and the run ends there. `sites` are the endpoints of the
-    Docker engines that its rounds are shared among, empty for the command's own.
+    Docker engines that its rounds are shared among, empty for the command's own. `spread` are the containers that run
+    the clients of its loads, in place of the one beside the nodes.
     """
 
     experiment: Experiment[Any]
@@ -27,6 +29,7 @@ class RunRequest:
     noise: str = WAIT
     keep: bool = False
     sites: tuple[str, ...] = ("",)
+    spread: SpreadLoad | None = None
 
     @cached_property
     def extent(self) -> Preset:

@@ -8,6 +8,7 @@ from replication_lab.model.core.given_file import GivenFile
 from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.option_file import StartOptions
 from replication_lab.model.lab.site import ADDRESS_OPTION, Site
+from replication_lab.model.lab.spread_load import SpreadLoad
 from replication_lab.model.lab.storage import Storage
 from replication_lab.model.lab.topology import Topology
 
@@ -25,7 +26,8 @@ class LabRequest:
     program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
     nodes in addition to the lab's own. `init` are SQL files to run at the first start. `endpoint` is a proxy in front
     of the nodes. `manager` lets a replica take over when the source is lost. `sites` are the Docker engines of the
-    nodes, if they are on several. At `address`, of its engine's machine, other machines reach the servers.
+    nodes, if they are on several. At `address`, of its engine's machine, other machines reach the servers. `spread` are
+    further containers of the load, which run the clients.
     """
 
     topology: Topology
@@ -43,6 +45,7 @@ class LabRequest:
     manager: AskedCompanion | None = None
     sites: dict[str, Site] = field(default_factory=dict)
     address: str = ""
+    spread: SpreadLoad | None = None
 
     def __post_init__(self) -> None:
         for link in self.toxics:

@@ -117,6 +117,11 @@ def _address(endpoint: str, given: Mapping[str, str], at: Mapping[str, str]) -> 
         raise LabError(
             f"the site of {node} has no address", f"{expected}; or, in one swarm, {NETWORK_OPTION} {OVERLAY}"
         )
+    return usable_address(text, expected)
+
+
+def usable_address(text: str, expected: str) -> str:
+    """Return an IPv4 address that other machines can reach; LabError, with what was expected, for another text."""
     try:
         found = ipaddress.IPv4Address(text)
     except ValueError:

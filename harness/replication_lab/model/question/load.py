@@ -38,6 +38,11 @@ class Moments:
     commits: Sequence[tuple[float, float]]
     lost: Sequence[float] = ()
 
+    def earlier(self, seconds: float) -> "Moments":
+        """Return the same times on a clock that is so many seconds behind."""
+        moved = [(at - seconds, latency) for at, latency in self.commits]
+        return Moments(self.begin - seconds, self.end - seconds, moved, [at - seconds for at in self.lost])
+
 
 # Transactions a second; no server does more.
 SLOWEST, HIGHEST = 0.001, 1_000_000

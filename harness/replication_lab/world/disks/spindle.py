@@ -76,6 +76,12 @@ def _rate(microseconds: int) -> int | None:
     return round(1_000_000 / microseconds) if microseconds else None
 
 
+def kept(limits: Limits) -> Limits:
+    """Return limits as a disk of them reports them: it has the time of a request in whole microseconds."""
+    reads, writes = (_rate(_microseconds(iops)) for iops in (limits.read_iops, limits.write_iops))
+    return msgspec.structs.replace(limits, read_iops=reads, write_iops=writes)
+
+
 def arguments(limits: Limits, size: int) -> list[str]:
     """Return the command of a spindle's container: a disk of `size` bytes, created sparse if it has no image yet."""
     return [f"size={check_size(size)}", *_words(settings_of(limits))]

@@ -76,14 +76,17 @@ class RemoteWorker:
         threading.Thread(target=self._listen, daemon=True, name=f"worker {where}").start()
         code = _code()
         self._send(b"%d\n" % len(code) + code)
-        # By how much its timer is ahead of this process's: by the reading that took the shortest time.
+
+    @property
+    def ahead(self) -> float:
+        """By how much its timer is ahead of this process's now: by the reading that took the shortest time."""
         found = []
         for _ in range(READINGS_OF_CLOCK):
             began = clock.timer()
             there = self.call(clock.timer)
             ended = clock.timer()
             found.append((ended - began, there - (began + ended) / 2))
-        self.ahead = min(found)[1]
+        return min(found)[1]
 
     @property
     def has_ended(self) -> bool:

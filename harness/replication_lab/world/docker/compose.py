@@ -17,7 +17,8 @@ LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.05, 0.5
 class Project:
     """The Compose files of one lab, its settings, and the engine that each service runs on, if there are several.
 
-    The engines are named by their endpoints, empty for the command's own.
+    The engines are named by their endpoints, empty for the command's own. `nodes_apart` says that nodes, which depend
+    on each other, are on several.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Project:
     env_file: Path
     profiles: tuple[str, ...] = ()
     engines: Mapping[str, str] = field(default_factory=dict)
+    nodes_apart: bool = False
 
     def up(self, is_lost: Callable[[], bool], services: Sequence[str] = ()) -> None:
         """Start services (all by default) and wait until each is healthy, or runs if it has no health check.
@@ -33,9 +35,9 @@ class Project:
         """
         at: dict[str, list[str]] = {}
         for each in (services or self.engines) if self.engines else ():
-            at.setdefault(self.engines[each], []).append(each)
+            at.setdefault(self.engines.get(each, ""), []).append(each)
         # All engines at once: nodes of a cluster wait for each other.
-        apart = ("--no-deps",) if len(set(self.engines.values())) > 1 else ()
+        apart = ("--no-deps",) if self.nodes_apart else ()
         at_once.of_each(lambda engine: self._call("up", "--detach", *apart, *at[engine], engine=engine), at)
         if not self.engines:
             self._call("up", "--detach", *services)

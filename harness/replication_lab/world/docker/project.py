@@ -62,7 +62,8 @@ def start(asked: LabRequest) -> Lab:
     passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
     lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
     site_images.bring_all(asked)
-    placed = site_files.services(topology, asked.sites)
+    loads = asked.spread.services() if asked.spread else {}
+    placed = site_files.services(topology, asked.sites) or loads
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
     write_whole(env_file, _environment(lab, placed).encode())
     file, nodes = compose_file(lab), [node.name for node in topology.nodes]
@@ -77,7 +78,9 @@ def start(asked: LabRequest) -> Lab:
         overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
     is_apart = len(set(asked.sites.values())) > 1
     overlays[lab_files.SITES] = (
-        site_files.overlay(name, topology, asked.sites) if is_apart else site_files.published(topology, asked.address)
+        site_files.overlay(name, topology, asked.sites)
+        if is_apart
+        else site_files.published(topology, asked.address, asked.spread)
     )
     files = [file]
     for suffix, text in overlays.items():
@@ -85,8 +88,9 @@ def start(asked: LabRequest) -> Lab:
             files.append(lab_files.file_of(name, suffix))
             write_whole(files[-1], text.encode())
     profiles = ("load",) if asked.load else ()
-    engines = {each: site.endpoint for each, site in placed.items() if each not in site_files.OPTIONAL or asked.load}
-    started = compose.Project(name, tuple(files), env_file, profiles, engines)
+    every = {**dict.fromkeys(site_files.names(topology), Site()), **loads} if loads else placed
+    engines = {each: site.endpoint for each, site in every.items() if each not in site_files.OPTIONAL or asked.load}
+    started = compose.Project(name, tuple(files), env_file, profiles, engines, is_apart)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)), swarm.network_made(name, asked.sites):
@@ -164,7 +168,9 @@ def _of_running(lab: Lab, overlay: Path) -> compose.Project:
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
-    return compose.Project(lab.name, files, lab_files.file_of(lab.name, lab_files.SETTINGS), engines=engines)
+    is_apart = len({engines.get(node.name) for node in lab.topology.nodes}) > 1
+    settings = lab_files.file_of(lab.name, lab_files.SETTINGS)
+    return compose.Project(lab.name, files, settings, engines=engines, nodes_apart=is_apart)
 
 
 def check_state_transfer() -> None:

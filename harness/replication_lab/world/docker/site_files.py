@@ -8,13 +8,14 @@ import msgspec
 
 from replication_lab.model.lab import site
 from replication_lab.model.lab.site import GALERA, PROXY, SERVER_PORT, Site
+from replication_lab.model.lab.spread_load import SpreadLoad
 from replication_lab.model.lab.topology import HOST_PORTS, Topology, mapping_of
 from replication_lab.world import catalogue
 
 # The services of a profile, which are started only if they are asked for.
 OPTIONAL = ("load",)
 HEAD = "# Written by `lab up --site` for {name}.\n"
-ADDRESS_HEAD = "# Written by `lab up --site-address` for {name}.\n"
+ADDRESS_HEAD = "# Written by `lab up --site-address`, or `lab ask --load-sites`, for {name}.\n"
 # Compose merges mappings, and refuses a network that is external and has the topology's labels.
 NETWORK = """\
 networks:
@@ -30,6 +31,11 @@ API_PORT = 8474
 def services(topology: Topology, nodes: Mapping[str, Site]) -> dict[str, Site]:
     """Return the site of each service of a topology's file; empty for a lab on one engine."""
     return site.of_services(topology, _document(topology)["services"], nodes) if nodes else {}
+
+
+def names(topology: Topology) -> list[str]:
+    """Return the services of a topology's file."""
+    return list(_document(topology)["services"])
 
 
 def network_of(project: str) -> str:
@@ -64,17 +70,28 @@ def overlay(project: str, topology: Topology, nodes: Mapping[str, Site]) -> str:
     return HEAD.format(name=topology.name) + content + network
 
 
-def published(topology: Topology, address: str) -> str:
-    """Return the Compose file by which a lab on one engine publishes its servers on an address, too; empty for none."""
-    if not address:
-        return ""
+def published(topology: Topology, address: str, load: SpreadLoad | None = None) -> str:
+    """Return the Compose file of a lab whose nodes are on one engine; empty without an address and a spread load.
+
+    By it the lab also publishes its servers on the address, and has the containers of the load.
+    """
+    # Several labs of a question are up at the same time, each on ports that are free.
+    on_address = _on_address(topology, address, any_port=bool(load)) if address else {}
+    loads = dict.fromkeys(load.services(), _parts()["client"]) if load else {}
+    added = {**on_address, **loads}
+    return ADDRESS_HEAD.format(name=topology.name) + msgspec.yaml.encode({"services": added}).decode() if added else ""
+
+
+def _on_address(topology: Topology, address: str, any_port: bool) -> dict[str, Any]:
     services = _document(topology)["services"]
     # Nodes of a cluster are in the network of a sidecar.
     own = {node.name: services[node.name].get("network_mode", "") for node in topology.nodes}
-    added = {
-        mode.removeprefix("service:") or name: {"ports": [_port(topology, name, address)]} for name, mode in own.items()
+    return {
+        mode.removeprefix("service:") or name: {
+            "ports": [f"{address}:{HOST_PORTS}:{SERVER_PORT}" if any_port else _port(topology, name, address)]
+        }
+        for name, mode in own.items()
     }
-    return ADDRESS_HEAD.format(name=topology.name) + msgspec.yaml.encode({"services": added}).decode()
 
 
 def _port(topology: Topology, node: str, address: str) -> str:

@@ -9,6 +9,7 @@ from docker.errors import ImageNotFound
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import GALERA
+from replication_lab.model.lab.spread_load import LOAD
 from replication_lab.world import lock
 from replication_lab.world.docker import engine, free_space, images, servers, sites
 from replication_lab.world.docker.bake_file import RECIPE
@@ -23,6 +24,10 @@ def bring_all(asked: LabRequest) -> None:
     for endpoint in sorted({site.endpoint for site in asked.sites.values()} - {""}):
         images.ensure([free_space.IMAGE])
         bring(endpoint, list(dict.fromkeys([*nodes, *(images.PREFIX + each for each in own)])))
+    # Also those by which the machine there is read.
+    for endpoint in sorted({*(asked.spread.endpoints if asked.spread else ())} - {""}):
+        images.ensure([free_space.IMAGE])
+        bring(endpoint, [images.PREFIX + each for each in ("toxiproxy", free_space.IMAGE, LOAD)])
 
 
 def bring(site: str, names: Iterable[str]) -> None:

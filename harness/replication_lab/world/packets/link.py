@@ -91,7 +91,7 @@ class RunningLink:
     def _clients_are_beside(self) -> bool:
         # Nothing is started in a project that the lab did not write.
         # In a lab on several sites the way from here to a proxy is not part of its links.
-        return self.touches_nodes and (beside_nodes.from_container() or bool(sites.of(self.proxy.project)))
+        return self.touches_nodes and (beside_nodes.from_container() or len(sites.proxies(self.proxy.project)) > 1)
 
     @property
     def crosses_sites(self) -> bool:
