@@ -24,19 +24,15 @@ class Image:
 
 
 class Engine:
-    """A Docker engine as its client shows it: a version, images by name, and what a container reads of its disk."""
+    """A Docker engine as its client shows it: a version, and images by name."""
 
     site = ""
 
-    def __init__(self, version="26.1.5+dfsg1", known=None, free=100 * 10**9):
-        self._version, self.known, self.images, self.free = version, known or {}, self, free
+    def __init__(self, version="26.1.5+dfsg1", known=None):
+        self._version, self.known, self.images = version, known or {}, self
         self.api = SimpleNamespace(images=self._listed)
         self.networks = self.volumes = SimpleNamespace(list=lambda **_: [])
-        self.containers = SimpleNamespace(list=lambda **_: [], run=self._run)
-
-    def _run(self, image, *_arguments, **_options):
-        self.get(image)
-        return f"{self.free}\n".encode()
+        self.containers = SimpleNamespace(list=lambda **_: [])
 
     def _listed(self):
         return [{"RepoTags": list(each.tags) or None, "Labels": each.labels or None} for each in self.known.values()]

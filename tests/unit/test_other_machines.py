@@ -329,11 +329,13 @@ def test_doctor_reads_the_load_and_the_disk_of_the_engine_s_machine(examined, mo
     """By containers of the lab there, once their images are built."""
     monkeypatch.setattr(images, "is_current", lambda _name: True)
     monkeypatch.setattr(free_space.machine.engine.client(), "known", {free_space.READER: Image()})
-    monkeypatch.setattr(free_space.machine.engine.client(), "free", 7 * 10**9)
-    found = examined(DESKTOP)
+    answers = iter([f"{7 * 10**9}\n", ""])
+    monkeypatch.setattr(free_space, "_read_there", lambda _site: next(answers))
+    found, unread = examined(DESKTOP), examined(DESKTOP)
 
     assert found["quiet"].found == "load 0.50, tasks waited for a CPU in 20% of the last 10 s"
     assert found["disk"].found == "7 GB free for images"
+    assert unread["disk"].found.startswith("free space is not read")
 
 
 def test_doctor_says_what_a_rootless_engine_cannot_do(examined):

@@ -178,7 +178,7 @@ def _is_of_a_definer(server: Server, host: str) -> bool:
     The client's port tells it from a session by the socket, whose host has none.
     """
     client = CLIENT.fullmatch(host)
-    return bool(client) and f"root@{client['account']}" in {row["DEFINER"] for row in server.rows(DEFINERS)}
+    return client is not None and f"root@{client['account']}" in {row["DEFINER"] for row in server.rows(DEFINERS)}
 
 
 def _session(row: Mapping[str, Any]) -> str:
