@@ -1,8 +1,10 @@
 """What the project's tests share on top of its pytest plugin: which run when, and labs, drills and verdicts as data."""
 
 import signal
-from contextlib import closing
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from replication_lab import experiments, runs
@@ -11,7 +13,7 @@ from replication_lab.model.record.chosen import Only
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
-from replication_lab.runner.rounds import PATIENCE_AT_ONCE
+from replication_lab.runner.rounds import PATIENCE_AT_ONCE, Run
 from replication_lab.world import catalogue, clock, owners, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
@@ -158,6 +160,11 @@ def semisync(new_lab):
         lab.down()
 
 
+# Seconds that each run of `make test` waits for a quiet machine in all: on one that is busy now and then, five runs
+# could wait for ten minutes each.
+PATIENCE = 120
+
+
 def skip_if_busy(everything, noise):
     """Skip a claim if `noise` returns why none can be decided; where everything was asked for, claims then fail."""
     if not everything and (why := noise()):
@@ -188,7 +195,8 @@ def judged(docker, request):
         if asked not in known:
             everything = request.config.getoption("lab_engine") == "all"
             skip_if_busy(everything, lambda: request.getfixturevalue("noise_beforehand"))
-            known[asked] = run_to_its_end(experiment, engine, preset, claims)
+            with nullcontext() if everything else patch.object(runs, "Run", partial(Run, patience=PATIENCE)):
+                known[asked] = run_to_its_end(experiment, engine, preset, claims)
         return known[asked]
 
     return run

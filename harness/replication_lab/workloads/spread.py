@@ -125,7 +125,8 @@ def run(  # noqa: PLR0913 - the load, and how it is shared
 ) -> tuple[list[Printed], list[Proof]]:
     """Run the clients, shared among all containers; return what each printed, and the proofs of a spread load.
 
-    `command` gets a container's share. `defines` says that the load may also change tables.
+    `command` gets a container's share. `seconds` are those of a load with a `rate`, in transactions a second. `defines`
+    says that the load may also change tables.
     """
     used = containers(lab)
     with ExitStack() as noted:
