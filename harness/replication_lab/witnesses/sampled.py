@@ -35,6 +35,15 @@ class Following(str):
     __slots__ = ()
 
 
+class AtWork(str):
+    """What is contrary once the load has begun: before, the lab still arranged what it is about.
+
+    It counts if its reading began after the load: what one that began before has found may have been so before only.
+    """
+
+    __slots__ = ()
+
+
 def server_of(lab: Lab, node: str) -> Server:
     """Return a connection of its own to a node's server."""
     return lab.node(node).server().answering_within(ANSWER_SECONDS)
@@ -77,7 +86,7 @@ class Sampled(Generic[Asked]):
         while not self._stop.is_set():
             try:
                 asked = asked or self._reach(self._lab, node)
-                wrong, now = reading(asked), clock.timer()
+                began, wrong, now = clock.timer(), reading(asked), clock.timer()
             except LabError:
                 # A node that a fault ended or froze does nothing that would have to be seen. It may return by another
                 # port.
@@ -87,7 +96,7 @@ class Sampled(Generic[Asked]):
                     self._last[node] = None
             else:
                 self._gap_s = max(self._gap_s, now - (self._last[node] or now))
-                self._contrary += [(now, each) for each in wrong]
+                self._contrary += [(began if isinstance(each, AtWork) else now, each) for each in wrong]
                 self._last[node] = now
             clock.pause(self._every or EVERY_SECONDS, unless=self._stop)
 
@@ -102,7 +111,7 @@ class Sampled(Generic[Asked]):
         contrary = [
             (at, what)
             for at, what in [*self._contrary, *(each for log, told in self._logs for each in log.changes(told))]
-            if not isinstance(what, Following) or zero <= at < disturbed
+            if _counts(at, what, zero, disturbed)
         ]
         return Observation.between(self.obligation, zero, (self._began, now), contrary, max([self._gap_s, *gaps]))
 
@@ -110,6 +119,13 @@ class Sampled(Generic[Asked]):
         self._stop.set()
         for thread in self._threads:
             thread.join(ANSWER_SECONDS)
+
+
+def _counts(at: float, what: str, zero: float, disturbed: float) -> bool:
+    """Return whether something is contrary at a moment; `disturbed` is that of the lab's first change since `zero`."""
+    if isinstance(what, Following):
+        return zero <= at < disturbed
+    return at >= zero or not isinstance(what, AtWork)
 
 
 class LogFromNow:

@@ -9,7 +9,7 @@ from functools import partial
 from replication_lab.model.core.variable import is_same
 from replication_lab.model.lab.topology import Link
 from replication_lab.replication import group, kind_of
-from replication_lab.witnesses.sampled import LATE_SECONDS, Following, Sampled
+from replication_lab.witnesses.sampled import LATE_SECONDS, AtWork, Following, Sampled
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
@@ -135,7 +135,7 @@ def _past(lab: Lab, links: list[Link], source: Server) -> list[str]:
     own = [(link, lab.service(link.dialler).addresses()) for link in links]
     hosts = readers(source)
     past = [link for link, addresses in own if hosts & addresses]
-    return [f"{link.dialler} read from {source.name} past link {link.name}" for link in past]
+    return [AtWork(f"{link.dialler} read from {source.name} past link {link.name}") for link in past]
 
 
 def members(lab: Lab) -> Sampled[Server]:
