@@ -95,7 +95,7 @@ def test_latencies_of_all_containers_are_merged_on_one_clock():
     assert found.moments.lost == [pytest.approx(100.002)]
     assert found.proofs[0].doubt == (
         "the 2 containers of the load began when they were to: expected at most 5% of the load's time, 0.25 ms, "
-        "found one began 1 ms off"
+        "found one began up to 1 ms from its time"
     )
 
 

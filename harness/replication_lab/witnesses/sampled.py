@@ -36,9 +36,9 @@ class Following(str):
 
 
 class AtWork(str):
-    """What is contrary once the load has begun: before, the lab still arranged what it is about.
+    """What counts only after the load has begun; before that, the lab may still be arranging it.
 
-    It counts if its reading began after the load: what one that began before has found may have been so before only.
+    A reading that began before the load does not count: what it found may have ended before the load.
     """
 
     __slots__ = ()

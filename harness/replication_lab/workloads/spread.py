@@ -190,7 +190,7 @@ def begun_together(moments: Sequence[Moments], shares: Sequence[Share], drifts: 
     ok = late <= LATE * max(whole, 1e-6)
     return Proof(
         what=f"the {len(moments)} containers of the load began when they were to",
-        found=f"one began {late * 1000:.3g} ms off",
+        found=f"one began up to {late * 1000:.3g} ms from its time",
         ok=ok,
         expected=f"at most {LATE:.0%} of the load's time, {LATE * whole * 1000:.3g} ms",
         slow=not ok,
