@@ -105,6 +105,29 @@ def test_a_lock_or_a_stop_of_replication_is_told_unless_the_lab_asks_for_it(pair
         assert seen_of(pair, "replica", *statements) == ""
 
 
+@pytest.mark.parametrize("by", ["text", "a prepared statement", "a procedure"])
+def test_a_variable_that_others_set_is_told_however_they_send_the_statement(pair, by):
+    """Each way counts as a SET."""
+    server = pair.node("source").server()
+    value = server.value("SELECT @@GLOBAL.max_connect_errors") + 1
+    statement = f"SET GLOBAL max_connect_errors = {value}"
+    if by == "a procedure":
+        server.execute(f"CREATE PROCEDURE lab.sets() {statement}")
+        statement = "CALL lab.sets()"
+
+    def others():
+        with closing(server.connect()) as connection:
+            if by == "a prepared statement":
+                connection.query(f"PREPARE sets FROM '{statement}'")
+            connection.query("EXECUTE sets" if by == "a prepared statement" else statement)
+
+    found = str(proof_while(pair, UNDISTURBED, others).found)
+    if by == "a procedure":
+        server.execute("DROP PROCEDURE lab.sets")
+
+    assert f"max_connect_errors was {value} on source" in found
+
+
 def test_a_long_statement_of_lab_sql_is_told_and_a_short_one_is_no_doubt(pair, command):
     """It uses the server's CPU time, or holds locks."""
 

@@ -24,9 +24,9 @@ def told(monkeypatch):
     def of(before, after, place=NEW, file="cpu.max", meanwhile=lambda: None):
         witness, lab = Confinement(), LabOnMachine("", {"node1": NODE})
         for limit, state in (before, after):
-            group = control_groups.ROOT / place.format(NODE)
-            procs = control_groups.ROOT / place.format(NODE).replace("cpu/", "cpuacct/") / "cgroup.procs"
-            files = {str(group / file): f"{limit}\n", str(procs): "7\n", "/proc/7/stat": f"7 (my sqld) {state} 1 7 7"}
+            group = f"{control_groups.ROOT}/{place.format(NODE)}"
+            procs = f"{group.replace('/cpu/', '/cpuacct/')}/cgroup.procs"
+            files = {f"{group}/{file}": f"{limit}\n", procs: "7\n", "/proc/7/stat": f"7 (my sqld) {state} 1 7 7"}
             monkeypatch.setattr(confinement.reach, "machine_files", lambda *_, held=files, **__: MachineFiles(held))
             found = witness(lab)
             meanwhile()

@@ -5,6 +5,7 @@ import platform
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
@@ -31,7 +32,9 @@ class MachineFiles:
     def text(self, path: Path | str) -> str:
         """Return a file's text; OSError if there is none."""
         if self.held is None:
-            return Path(path).read_text(errors="replace")
+            # Hundreds of files are read in each second of a load: this takes half the time of Path.read_text.
+            with FileIO(path) as file:
+                return file.readall().decode(errors="replace")
         try:
             return self.held[str(path)]
         except KeyError as error:
@@ -40,7 +43,7 @@ class MachineFiles:
     def names(self, folder: Path | str) -> list[str]:
         """Return the names of a folder's entries; OSError if there is none."""
         if self.held is None:
-            return [each.name for each in Path(folder).iterdir()]
+            return os.listdir(folder)
         return self.text(folder).splitlines()
 
 

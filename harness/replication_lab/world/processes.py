@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from pathlib import Path
 from typing import NamedTuple
 
 from replication_lab.world.host import HERE, MachineFiles
 
-PROC = Path("/proc")
+PROC = "/proc"
 PROXY = "docker-proxy"
 # The kernel's own threads are children of this process.
 KERNEL = 2
 # Fields of proc_pid_stat(5) after the name: state, parent, CPU time, that of children that it waited for, its start.
 STATE, PARENT, CPU, OF_CHILDREN, START = 0, 1, slice(11, 13), slice(13, 15), 19
+# In a second.
+TICKS = os.sysconf("SC_CLK_TCK")
 # The state of a process that a signal stopped. User-mode Linux traces its own processes, which have another one.
 STOPPED = "T"
 
@@ -61,9 +62,9 @@ def every(files: MachineFiles = HERE) -> dict[Process, Work]:
 
 
 def _read(files: MachineFiles, pid: int) -> tuple[Process, Work]:
-    head, _, rest = files.text(PROC / str(pid) / "stat").rpartition(") ")
-    fields, second = rest.split(), os.sysconf("SC_CLK_TCK")
-    cpu, of_children = (sum(map(int, fields[each])) / second for each in (CPU, OF_CHILDREN))
+    head, _, rest = files.text(f"{PROC}/{pid}/stat").rpartition(") ")
+    fields = rest.split(maxsplit=START + 1)
+    cpu, of_children = (sum(map(int, fields[each])) / TICKS for each in (CPU, OF_CHILDREN))
     parent = int(fields[PARENT])
     disk_bytes = 0 if parent == KERNEL else _disk_bytes(files, pid)
     return Process(pid, int(fields[START])), Work(head.partition(" (")[2], parent, cpu, of_children, disk_bytes)
@@ -74,7 +75,7 @@ def stopped(numbers: Iterable[int], files: MachineFiles = HERE) -> dict[int, str
     found = {}
     for pid in numbers:
         with suppress(OSError):
-            head, _, rest = files.text(PROC / str(pid) / "stat").rpartition(") ")
+            head, _, rest = files.text(f"{PROC}/{pid}/stat").rpartition(") ")
             if rest.split(maxsplit=1)[STATE] == STOPPED:
                 found[pid] = head.partition(" (")[2]
     return found
@@ -82,7 +83,7 @@ def stopped(numbers: Iterable[int], files: MachineFiles = HERE) -> dict[int, str
 
 def _disk_bytes(files: MachineFiles, pid: int) -> int:
     with suppress(OSError):
-        lines = files.text(PROC / str(pid) / "io").splitlines()
+        lines = files.text(f"{PROC}/{pid}/io").splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith(("read_bytes", "write_bytes")))
     return 0
 
@@ -113,7 +114,7 @@ def publishing(found: Processes, subnets: Iterable[str], files: MachineFiles = H
 def _published(proxy: Process, files: MachineFiles) -> str:
     """Return the address of the container whose port a `docker-proxy` publishes; 0.0.0.0 if it has ended."""
     with suppress(OSError, ValueError):
-        words = files.text(PROC / str(proxy.pid) / "cmdline").split("\0")
+        words = files.text(f"{PROC}/{proxy.pid}/cmdline").split("\0")
         return words[words.index("-container-ip") + 1]
     return "0.0.0.0"
 

@@ -6,24 +6,26 @@ A query to the engine takes milliseconds of its CPU for each container. Without 
 
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 from replication_lab.world.host import HERE, MachineFiles
 
-ROOT = Path("/sys/fs/cgroup")
+ROOT = "/sys/fs/cgroup"
 # By the controller of version 1; version 2 has none.
 FILES = (
     *(("cpuacct", "cpuacct.usage"), ("cpuacct", "cgroup.procs"), ("memory", "memory.failcnt")),
     *(("", "cpu.stat"), ("", "cgroup.procs"), ("", "memory.events")),
 )
 # What confines a container's processes, in version 1 and 2.
-LIMITS = (
+LIMITS_1 = (
     *(("cpu", name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares")),
     *(("blkio", f"blkio.throttle.{way}_device") for way in ("read_bps", "write_bps", "read_iops", "write_iops")),
     *(("cpuset", "cpuset.cpus"), ("memory", "memory.limit_in_bytes"), ("freezer", "freezer.state")),
+)
+LIMITS_2 = (
     *(("", name) for name in ("cpu.max", "cpu.weight", "cpuset.cpus", "memory.max", "memory.high", "io.max")),
     ("", "cgroup.freeze"),
 )
+LIMITS = (*LIMITS_1, *LIMITS_2)
 # Where Docker puts a container's groups, by its cgroup driver: cgroupfs or systemd.
 PLACES = ("docker/{}", "system.slice/docker-{}.scope")
 
@@ -51,20 +53,29 @@ def processes(container: str, files: MachineFiles = HERE) -> frozenset[int]:
 
 def limits(container: str, files: MachineFiles = HERE) -> dict[str, str]:
     """Return what confines a container's processes now, by the file that has it; a pause is among it."""
-    found = {name: _text(files, container, controller, name).strip() for controller, name in LIMITS}
+    return _limits(container, files, LIMITS_1) or _limits(container, files, LIMITS_2)
+
+
+def _limits(container: str, files: MachineFiles, of: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found = {name: _text(files, container, controller, name).strip() for controller, name in of}
     return {name: text for name, text in found.items() if text}
 
 
 def paths(container: str, of: Iterable[tuple[str, str]] = FILES) -> list[str]:
     """Return the paths at which the files may be that these functions read of a container; `of` LIMITS for `limits`."""
-    return [str(ROOT / one / place.format(container) / file) for one, file in of for place in PLACES]
+    return [_path(container, one, place, file) for one, file in of for place in PLACES]
+
+
+def _path(container: str, controller: str, place: str, file: str) -> str:
+    """Return the path of a file in a container's group; version 2 has no controllers."""
+    return f"{ROOT}/{controller and controller + '/'}{place.format(container)}/{file}"
 
 
 def _text(files: MachineFiles, container: str, controller: str, file: str) -> str:
-    """Return the text of a file in a container's group; empty if there is none. Version 2 has no controllers."""
+    """Return the text of a file in a container's group; empty if there is none."""
     for place in PLACES:
         with suppress(OSError):
-            return files.text(ROOT / controller / place.format(container) / file)
+            return files.text(_path(container, controller, place, file))
     return ""
 
 
