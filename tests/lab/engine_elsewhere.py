@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +90,20 @@ class EngineElsewhere:
     def client(self) -> docker.DockerClient:
         return docker.DockerClient(f"unix://{self.folder}/socket")
 
+    def load(self, *images: str) -> None:
+        """Copy images from this machine's engine."""
+        if not images:
+            return
+        saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
+        subprocess.run(
+            ["docker", "--host", f"unix://{self.folder}/socket", "load"],
+            stdin=saved.stdout,
+            check=True,
+            capture_output=True,
+            timeout=300,
+        )
+        assert saved.wait() == 0
+
     def things(self) -> list[str]:
         """Return the names of its containers, volumes and networks, but for those that each engine has."""
         client = self.client()
@@ -131,7 +145,7 @@ def engine_elsewhere(*images: str, with_tls: bool = False, program: str = "docke
         found = EngineElsewhere(f"tcp://{there}:2375", there, _in_memory(stack), name, f"10.77.{number}.1")
         options = _certified(found.folder, there) if with_tls else ()
         stack.enter_context(_engine(name, found.folder, found, number, *options, program=program))
-        _load(found, images)
+        found.load(*images)
         yield found
 
 
@@ -178,7 +192,7 @@ def engines_together(count: int, *images: str) -> Iterator[list[EngineElsewhere]
             engine = EngineElsewhere(f"tcp://{there}:2375", there, _in_memory(stack), name, f"10.77.{number}.1")
             stack.enter_context(_engine(name, engine.folder, engine, number + each))
             found.append(engine)
-        _load(found[0], images)
+        found[0].load(*images)
         yield found
 
 
@@ -194,20 +208,6 @@ def _in_memory(stack: ExitStack) -> Path:
     _run("mount", "-t", "tmpfs", "-o", "size=4g", "engine", folder)
     stack.callback(_run, "umount", folder)
     return Path(folder)
-
-
-def _load(there: EngineElsewhere, images: Sequence[str]) -> None:
-    if not images:
-        return
-    saved = subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE)
-    subprocess.run(
-        ["docker", "--host", f"unix://{there.folder}/socket", "load"],
-        stdin=saved.stdout,
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    assert saved.wait() == 0
 
 
 SSH_IMAGE = "ssh.example/machine:1"

@@ -18,15 +18,22 @@ from tests.lab.engine_elsewhere import MISSING, SSH_IMAGE, build_ssh_image, engi
 from tests.noise import other_programs
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"an engine in a network namespace needs {MISSING}")
-IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients", "sidecar")]
+IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients")]
 
 
 @pytest.fixture(scope="module")
 def elsewhere(built):
-    build_ssh_image()
-    images.ensure(["clients", "sidecar"])
-    with engine_elsewhere(*IMAGES, SSH_IMAGE) as found:
+    images.ensure(["clients"])
+    with engine_elsewhere(*IMAGES) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def with_all_images(elsewhere):
+    """Give that engine the images that only long tests need."""
+    build_ssh_image()
+    images.ensure(["sidecar"])
+    elsewhere.load("replication-lab/sidecar", SSH_IMAGE)
 
 
 @pytest.fixture
@@ -65,6 +72,7 @@ def test_a_lab_comes_up_with_all_proofs_and_is_used(there, elsewhere, name):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("with_all_images")
 @pytest.mark.parametrize("topology", ["semisync", "galera"])
 def test_a_lab_is_published_on_an_address_of_that_machine_if_it_is_named(there, elsewhere, name, topology):
     """Clients of this machine connect to it directly; the API of Toxiproxy stays on loopback."""
@@ -136,6 +144,7 @@ def test_clients_of_this_machine_are_in_doubt_there(there):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("with_all_images")
 def test_an_engine_is_used_by_ssh(elsewhere, command):
     """By the user's own ssh and keys: a lab comes up with all proofs, is used, drilled and removed."""
     with reached_by_ssh(elsewhere) as by_ssh:
@@ -154,6 +163,7 @@ def test_an_engine_is_used_by_ssh(elsewhere, command):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("with_all_images")
 def test_a_site_is_reached_by_ssh(elsewhere, command, name):
     """The replica alone is there: the images are there already, and each command finds the site again."""
     with reached_by_ssh(elsewhere) as by_ssh:

@@ -46,6 +46,12 @@ def published(elsewhere, name):
     return {(port, each["HostIp"]) for one in found for port, bound in one.ports.items() for each in bound or ()}
 
 
+def mounted(elsewhere, name):
+    """Return the files and folders of that engine's machine that a lab's containers have."""
+    found = elsewhere.client().containers.list(filters={"label": f"com.docker.compose.project={name}"})
+    return [each["Source"] for one in found for each in one.attrs["Mounts"] if each["Type"] == "bind"]
+
+
 def test_a_pair_on_two_sites_comes_up_is_used_and_removed(apart, elsewhere, command, name):
     """Semi-sync across a real network, whose round trip the toxic completes; no port is open to all interfaces."""
     up = command("up", "semisync", "--lab", name, *apart)
@@ -64,6 +70,8 @@ def test_a_pair_on_two_sites_comes_up_is_used_and_removed(apart, elsewhere, comm
             *(("3306/tcp", address) for address in ("127.0.0.1", elsewhere.machine)),
             *(("8474/tcp", "127.0.0.1"), ("21002/tcp", "127.0.0.1")),
         }
+        # Another machine does not have the files of this checkout.
+        assert mounted(elsewhere, name) == []
     finally:
         down = command("down", "--lab", name)
     assert down.returncode == 0, down.stderr

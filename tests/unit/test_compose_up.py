@@ -1,10 +1,12 @@
 """Does `compose.Project.up` start what it is told to, and wait until services are healthy or lost?"""
 
 import subprocess
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 from replication_lab.world import clock
-from replication_lab.world.docker import compose, labels
+from replication_lab.world.docker import compose, labels, machine
 from replication_lab.world.docker import engine as docker_engine
 
 LAB = compose.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", ("load",))
@@ -14,7 +16,10 @@ LAB = compose.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", (
 def typed(monkeypatch):
     """Return the commands that are run; each succeeds."""
     commands = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: commands.append(command) or SimpleNamespace(stdout=b"{}")
+    )
+    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere=""))
     monkeypatch.setattr(clock, "pause", lambda _: None)
     return commands
 
@@ -44,6 +49,28 @@ def test_files_settings_profiles_and_services_are_passed_on(typed, seen):
     assert " ".join(typed[0]) == (
         "docker compose -f semisync.yaml -f overlay.yaml --env-file lab-a.env --profile load up --detach replica"
     )
+
+
+def test_an_engine_on_another_machine_gets_the_texts_of_files_and_not_their_paths(seen, monkeypatch, tmp_path):
+    """Docker would look for them on its own machine; Compose replaces "$X", and must not do so in a script."""
+    script, given = tmp_path / "start", []
+    script.write_text('#!/bin/sh\nexec "$1"\n')
+    named = {"start": {"name": "lab-a_start", "file": str(script)}, "links": {"content": "[]"}}
+
+    def run(command, input, **_):  # noqa: A002 - as subprocess calls it
+        given.append((command, input))
+        return SimpleNamespace(stdout=msgspec.json.encode({"configs": named}))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere="DOCKER_HOST leads to ssh://db2"))
+    seen({"source": "healthy"})
+
+    LAB.up(never)
+    (asked, _), (started, sent) = given
+
+    assert asked[-3:] == ["config", "--format", "json"]
+    assert " ".join(started).startswith("docker compose -f semisync.yaml -f overlay.yaml -f - --env-file lab-a.env")
+    assert sent.decode() == 'configs:\n  start: !override {content: "#!/bin/sh\\nexec \\"$$1\\"\\n"}'
 
 
 def test_it_waits_until_every_service_is_healthy(typed, seen):

@@ -226,6 +226,15 @@ def test_a_silent_link_is_not_taken_for_a_cut_one():
     assert "no reply" in shown(output.tree, lab)
 
 
+def test_a_link_whose_toxiproxy_does_not_answer_is_neither_cut_nor_without_toxics():
+    """As on a slow machine."""
+    silent = LinkView("source-relay", "source", "relay", [], None, None)
+    text = shown(output.tree, LabView("lab-a", "semisync", "mariadb", "11.8.6", NODES[:2], [silent], []))
+
+    assert "link source-relay  its Toxiproxy does not answer" in text
+    assert "cut" not in text and "no toxic" not in text
+
+
 def test_text_of_a_server_is_not_taken_for_colours():
     """Square brackets of an error message survive."""
     assert "[ERROR] x" in shown(output.rows, [{"message": "[ERROR] x"}])

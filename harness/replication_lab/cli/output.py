@@ -188,6 +188,8 @@ def _node(node: NodeView) -> str:
 
 
 def _link(link: LinkView) -> str:
+    if link.enabled is None:
+        return f"link {link.name}  [red]its Toxiproxy does not answer[/]"
     toxics = ", ".join(link.toxics) or "no toxic"
     return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{_use(link)}"
 

@@ -48,16 +48,17 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class LinkView(msgspec.Struct, frozen=True):
-    """A link: its ends, the toxics on it, whether it is cut, and its round trip measured just now, in ms.
+    """A link: its ends, the toxics on it, and its round trip measured just now, in ms.
 
-    `use` is what crosses a link of an attached project.
+    `enabled` is False if it is cut, None if its Toxiproxy does not answer. `use` is what crosses a link of an attached
+    project.
     """
 
     name: str
     source: str
     target: str
     toxics: list[str]
-    enabled: bool
+    enabled: bool | None
     round_trip_ms: float | None
     use: str = ""
 
@@ -291,7 +292,7 @@ def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
         link = lab.link(name)
         proxy = link.toxiproxy.proxies()[name]
     except (LabError, KeyError):
-        return LinkView(name, source, target, [], False, None)
+        return LinkView(name, source, target, [], None, None)
     names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
     names += [body.name for body in link.of_packets()]
     trip = _round_trip(link) if enabled else None

@@ -1,12 +1,13 @@
 """`docker compose up` for files of a lab, and what it waits for: that services are healthy, or cannot become it."""
 
+import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.world import at_once, catalogue, clock
-from replication_lab.world.docker import labels
+from replication_lab.world.docker import labels, machine
 from replication_lab.world.docker.engine import command_for
 
 # `docker compose up --wait` asks twice a second: a lab would wait a quarter of a second for nothing.
@@ -54,10 +55,30 @@ class Project:
         self._call("up", "--no-start", "--no-deps", service, engine=self.engines.get(service, ""))
 
     def _call(self, *words: str, engine: str = "") -> None:
-        command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
-        command += ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
-        command += words
-        subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+        sent = self._with_texts(engine) if engine or machine.facts().elsewhere else b""
+        self._run(*(("-f", "-") if sent else ()), *self._options, *words, engine=engine, given=sent)
+
+    def _with_texts(self, engine: str) -> bytes:
+        """Return a Compose file that has the texts of the files which the lab's files name.
+
+        Docker mounts a file from the engine's machine, where it need not be; Compose itself writes a text into the
+        containers.
+        """
+        resolved = self._run(*self._options, "config", "--format", "json", engine=engine)
+        named = {name: each["file"] for name, each in json.loads(resolved).get("configs", {}).items() if "file" in each}
+        # Compose replaces what begins with "$"; JSON is YAML.
+        texts = {name: json.dumps(Path(file).read_text().replace("$", "$$")) for name, file in named.items()}
+        lines = [f"  {name}: !override {{content: {text}}}" for name, text in texts.items()]
+        return "\n".join(["configs:", *lines]).encode()
+
+    @property
+    def _options(self) -> list[str]:
+        return ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
+
+    def _run(self, *words: str, engine: str, given: bytes = b"") -> bytes:
+        files = (word for file in self.files for word in ("-f", str(file)))
+        command = [*command_for(engine), "compose", *files, *words]
+        return subprocess.run(command, cwd=catalogue.ROOT, input=given, capture_output=True, check=True).stdout
 
     def _is_healthy(self, services: Sequence[str]) -> bool:
         found = labels.health(self.name)
