@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from docker.errors import DockerException
-
-from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import images, labels
+from replication_lab.world.docker.client import refusal_told
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
 
@@ -23,7 +21,11 @@ def start(like: Service, name: str, image: str, volumes: Volumes) -> None:
     images.have(image)
     model = like.container
     model.reload()
-    try:
+    with refusal_told(
+        f"image {image} cannot run a load",
+        "an image with sh, sleep and timeout",
+        f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
+    ):
         made = engine_of(model).containers.create(
             image,
             entrypoint=["sh", "-c", WAIT],
@@ -37,10 +39,4 @@ def start(like: Service, name: str, image: str, volumes: Volumes) -> None:
             security_opt=["no-new-privileges:true"],
         )
         made.start()
-    except DockerException as error:
-        raise LabError(
-            f"image {image} cannot run a load: {getattr(error, 'explanation', '') or error}",
-            "an image with sh, sleep and timeout",
-            f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
-        ) from error
     like.containers.refresh()

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import docker
-from docker.errors import APIError, create_api_error_from_http_exception
+from docker.errors import APIError, DockerException, create_api_error_from_http_exception
 from docker.models.containers import Container, ContainerCollection
 from requests import HTTPError, PreparedRequest, RequestException, Response, Timeout
 
@@ -47,6 +47,15 @@ def unreachable_told(site: str = "") -> Iterator[None]:
         if isinstance(error, HTTPError):
             raise
         raise EngineGone(_cause(error), site) from error
+
+
+@contextmanager
+def refusal_told(found: str, expected: str, next_step: str = "") -> Iterator[None]:
+    """Raise LabError for what the engine refuses within the block; its own words follow `found`."""
+    try:
+        yield
+    except DockerException as error:
+        raise LabError(f"{found}: {getattr(error, 'explanation', '') or error}", expected, next_step) from error
 
 
 def _cause(error: BaseException) -> object:

@@ -4,10 +4,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import DockerException, ImageNotFound
 from rich.markup import escape
 from rich.status import Status
 
@@ -17,6 +18,7 @@ from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.base_image import last_lines
+from replication_lab.world.docker.client import refusal_told
 
 PREFIX = "replication-lab/"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -79,13 +81,10 @@ def _build(wanted: list[str]) -> None:
 
 
 def is_present(image: str) -> bool:
-    try:
+    with refusal_told(f"image {image[:60]}", "a name of an image", "docker images"), suppress(ImageNotFound):
         engine.client().images.get(image)
-    except ImageNotFound:
-        return False
-    except APIError as error:
-        raise LabError(f"image {image[:60]}: {error.explanation}", "a name of an image", "docker images") from error
-    return True
+        return True
+    return False
 
 
 def processor(image: str) -> str:
@@ -116,15 +115,12 @@ def have(image: str) -> None:
     if is_present(image):
         return
     print(f"pulling {image} (once)", file=sys.stderr, flush=True)
-    try:
+    with refusal_told(
+        f"image {image} is not on this machine, and pulling it failed",
+        "an image of that name here, or a registry that answers",
+        f"docker pull {image}; without a registry: docker load -i FILE",
+    ):
         engine.client().images.pull(image)
-    except DockerException as error:
-        said = getattr(error, "explanation", "") or error
-        raise LabError(
-            f"image {image} is not on this machine, and pulling it failed: {said}",
-            "an image of that name here, or a registry that answers",
-            f"docker pull {image}; without a registry: docker load -i FILE",
-        ) from error
 
 
 def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, **options: Any) -> tuple[int, str]:

@@ -20,6 +20,7 @@ from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue, lab_files, owners
+from replication_lab.world.compose_template import companion
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import (
     attached,
@@ -36,8 +37,6 @@ from replication_lab.world.docker import (
     sites,
     swarm,
 )
-from replication_lab.world.docker import endpoint as endpoints
-from replication_lab.world.docker import manager as managers
 from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import PASSWORDS, Lab
 from replication_lab.world.files import write_whole
@@ -66,16 +65,16 @@ def start(asked: LabRequest) -> Lab:
     placed = site_files.services(topology, asked.sites) or loads
     env_file = lab_files.file_of(name, lab_files.SETTINGS)
     write_whole(env_file, _environment(lab, placed).encode())
-    file, nodes = compose_file(lab), [node.name for node in topology.nodes]
+    file = compose_file(lab)
     if catalogue.is_resized(topology.name):
         write_whole(file, catalogue.compose_text(topology.name).encode())
     overlays = {lab_files.SERVERS: mixed.overlay(topology, asked.engine, file)}
     if asked.storage:
         overlays[lab_files.STORAGE] = storage_overlay.overlay(name, file, asked.storage)
     if asked.endpoint:
-        overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
+        overlays[lab_files.ENDPOINT] = companion(catalogue.ENDPOINTS, asked.endpoint, name, file, topology)
     if asked.manager and catalogue.manager(asked.manager.name).image:
-        overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
+        overlays[lab_files.MANAGER] = companion(catalogue.MANAGERS, asked.manager, name, file, topology)
     is_apart = len(set(asked.sites.values())) > 1
     overlays[lab_files.SITES] = (
         site_files.overlay(name, topology, asked.sites)

@@ -5,14 +5,16 @@ The container beside it has the one capability NET_ADMIN. Nothing on the host ch
 
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import beside, images, labels, site_images
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.client import refusal_told
 from replication_lab.world.docker.containers import engine_of
 from replication_lab.world.docker.service import Service
 from replication_lab.world.machines.guest import IN_GUEST, SILENT
@@ -64,17 +66,13 @@ class Beside:
 
     def _helper(self) -> Container | None:
         """Return the container that is in the namespace; a service that was restarted has another namespace."""
-        try:
+        with _usable(self.service), suppress(NotFound):
             found = engine_of(self._owner.container).containers.get(f"{self._owner.project}-{self.service}")
-            if found.labels.get(STARTED) != self._since():
-                return None
-            if found.status != "running":
-                found.start()
-        except NotFound:
-            return None
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
-        return found
+            if found.labels.get(STARTED) == self._since():
+                if found.status != "running":
+                    found.start()
+                return found
+        return None
 
     def _network(self) -> Container:
         network = self._owner.network()
@@ -96,7 +94,7 @@ class Beside:
         network, since = self._network(), self._since()
         client = engine_of(network)
         name = f"{self._owner.project}-{self.service}"
-        try:
+        with _usable(self.service):
             for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}, ignore_removed=True):
                 old.remove(force=True)
             made = client.containers.create(
@@ -111,8 +109,6 @@ class Beside:
             )
             made.start()
             made.reload()
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
         self._owner.containers.refresh()
         return made
 
@@ -137,16 +133,13 @@ class Guest:
             return ""
 
 
-def _unusable(name: str, error: Exception) -> LabError:
-    said = getattr(error, "explanation", "") or error
-    return LabError(f"the container {name}, which changes packets, does not work: {said}", "a running container")
+def _usable(name: str) -> AbstractContextManager[None]:
+    return refusal_told(f"the container {name}, which changes packets, does not work", "a running container")
 
 
 def _run(container: Container, prefix: list[str], script: str) -> str:
-    try:
+    with _usable(str(container.name)):
         answer = container.exec_run([*prefix, "bash", "-c", script], demux=True)
-    except APIError as error:
-        raise _unusable(str(container.name), error) from error
     pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
     out, err = (part.decode(errors="replace") for part in pair)
     if answer.exit_code:
