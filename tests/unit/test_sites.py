@@ -265,7 +265,7 @@ def test_a_silent_site_is_not_asked_again_by_the_same_command(apart, monkeypatch
         sites.client(DB2)
     monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: pytest.fail("it was asked again"))
 
-    assert sites.silent("lab-a") == [DB2]
+    assert list(sites.silent("lab-a")) == [DB2]
 
 
 # --- images -----------------------------------------------------------------------------------------------------------

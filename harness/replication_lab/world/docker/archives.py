@@ -79,8 +79,8 @@ def _save(folder: Path, name: str) -> Path:
         image = engine.client().images.get(images.PREFIX + name)
         with replacing(path) as file:
             file.writelines(image.save(CHUNK, named=f"{images.PREFIX}{name}:latest"))
-    for old in _of(folder, name):
-        if old != path:
+    for old, whose in _in(folder).items():
+        if whose == name and old != path:
             old.unlink()
     return path
 
@@ -106,8 +106,7 @@ def load(folder: Path, tell: Tell, sha256: str = "") -> list[str]:
     With the digest of the list, each file must have the digest that the list says. That is verified before the first
     one is loaded.
     """
-    files = sorted(path for path in folder.glob("*.tar") if path.is_file())
-    found = {path: match[1] for path in files if (match := _NAME.fullmatch(path.name))}
+    found = _in(folder)
     if not found:
         raise LabError(
             f"{folder} has no archive of an image", "a folder of `lab images save`", f"lab images save {folder}"
@@ -201,6 +200,7 @@ def _path(folder: Path, name: str) -> Path:
     return folder / f"{name}-{bake_file.tag(name, engine.processor())}.tar"
 
 
-def _of(folder: Path, name: str) -> list[Path]:
-    """Return the archives of an image, of any recipe."""
-    return [path for path in folder.glob("*.tar") if (match := _NAME.fullmatch(path.name)) and match[1] == name]
+def _in(folder: Path) -> dict[Path, str]:
+    """Return the archives in a folder, of any recipe, each with the name of its image."""
+    files = sorted(path for path in folder.glob("*.tar") if path.is_file())
+    return {path: match[1] for path in files if (match := _NAME.fullmatch(path.name))}

@@ -102,20 +102,16 @@ def _restore(attached: Attachment, environment: dict[str, str | None]) -> None:
     now = compose_call.containers(project)
     # A service that the user has removed meanwhile is not created again.
     counts = {each.service: len(now[each.service]) for each in attached.consumers if each.service in now}
-    if counts:
-        _recreate(attached, counts, environment)
-    remove_added(project)
-    lab_files.remove(project)
-
-
-def _recreate(attached: Attachment, counts: dict[str, int], environment: dict[str, str | None]) -> None:
     with as_lab_error(
         LabError,
-        f"{', '.join(counts)} of {attached.compose.project} cannot be recreated without the lab",
+        f"{', '.join(counts)} of {project} cannot be recreated without the lab",
         f"the files of the project as at `lab attach`: {', '.join(attached.compose.files)}",
-        f"repair that, then ./lab detach --lab {attached.compose.project}; until then it still uses the lab",
+        f"repair that, then ./lab detach --lab {project}; until then it still uses the lab",
     ):
-        compose_call.up(attached.compose, counts, environment=environment)
+        if counts:
+            compose_call.up(attached.compose, counts, environment=environment)
+    remove_added(project)
+    lab_files.remove(project)
 
 
 def remove_added(project: str) -> None:

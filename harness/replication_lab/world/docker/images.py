@@ -5,9 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from docker.errors import DockerException, ImageNotFound
 from rich.markup import escape
 from rich.status import Status
@@ -22,26 +24,6 @@ from replication_lab.world.docker.client import refusal_told
 
 PREFIX = "replication-lab/"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-# Megabytes needed to build the images that are no engine; those of engines are in engines.yaml.
-MEGABYTES = {
-    "base": 300,
-    "toxiproxy": 900,
-    "load": 500,
-    "clients": 300,
-    "sidecar": 200,
-    "arbiter": 200,
-    "garbd": 200,
-    "haproxy": 200,
-    "keepalived": 200,
-    "mha": 300,
-    "pacemaker": 400,
-    "tools": 300,
-    "spindle": 600,
-    "array": 400,
-    "vm": 4000,
-    "sandbox": 900,
-    "maven": 700,
-}
 
 
 def ensure(names: Iterable[str]) -> None:
@@ -165,8 +147,15 @@ def state(name: str) -> str:
     return "built" if is_current(name) else "built from an older recipe; rebuilt when next needed"
 
 
+@cache
+def megabytes() -> dict[str, int]:
+    """Return the megabytes needed to build each image (images.yaml, engines.yaml)."""
+    own = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, int])
+    return own | {name: each.megabytes for name, each in catalogue.engines().items()}
+
+
 def _check_space(names: Iterable[str]) -> None:
-    needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
+    needed = sum(megabytes()[name] for name in names)
     free = free_space.megabytes(engine.client())
     if free is None:
         elsewhere = machine.facts().elsewhere
@@ -187,7 +176,7 @@ def _bake(names: list[str]) -> None:
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
             break
     # Bake also builds and tags the images under this one; without labels here they would lose theirs.
-    for each in sorted({each for name in names for each in bake_file.images_of(name)}):
+    for each in sorted({each for name in names for each in bake_file.targets_of(name)}):
         command += ["--set", f"{each}.labels.{RECIPE}={bake_file.digest(each)}"]
     said: list[str] = []
     with (

@@ -51,12 +51,10 @@ def _included(file: Path) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for other in read.get("include", []):
         found |= _included(file.parent / other)
-    own = read.get("configs", {})
-    return found | {name: _with_full_path(config, file.parent) for name, config in own.items()}
-
-
-def _with_full_path(config: dict[str, str], folder: Path) -> dict[str, str]:
-    return {key: str((folder / value).resolve()) if key == "file" else value for key, value in config.items()}
+    for name, config in read.get("configs", {}).items():
+        full = {"file": str((file.parent / config["file"]).resolve())} if "file" in config else {}
+        found[name] = config | full
+    return found
 
 
 def _read(file: Path) -> dict[str, Any]:

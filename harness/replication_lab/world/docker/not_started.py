@@ -5,7 +5,6 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from docker.models.containers import Container
 
@@ -62,25 +61,22 @@ def _is_lost(container: Container) -> bool:
 
     The health checks of images/vm/guest/server and images/database/lab-health report the last two.
     """
-    if container.status in ("exited", "dead") or _health(container) == "unhealthy":
+    if container.status in ("exited", "dead") or _refused_by_its_source(container):
         return True
-    if _refused_by_its_source(container):
-        return True
-    return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
+    status, outputs = _health(container)
+    return status == "unhealthy" or any(output.startswith(GIVEN_UP) for output in outputs)
 
 
-def _health(container: Container) -> str:
-    return str(container.attrs["State"].get("Health", {}).get("Status", ""))
-
-
-def _checks(container: Container) -> list[dict[str, Any]]:
-    return container.attrs["State"].get("Health", {}).get("Log") or []
+def _health(container: Container) -> tuple[str, list[str]]:
+    """Return what a container's health check says of it, empty without one, and its outputs, the last one last."""
+    found = container.attrs["State"].get("Health", {})
+    return found.get("Status", ""), [check["Output"].strip() for check in found.get("Log") or ()]
 
 
 def _refused_by_its_source(container: Container) -> str:
     """Return the server's error if a replica cannot replicate from its source; an empty string if it can."""
-    last = _checks(container)[-1:]
-    found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
+    _, outputs = _health(container)
+    found = NOT_REPLICATING.match(outputs[-1]) if outputs else None
     return (found["stopped"] or found["refused"]) if found else ""
 
 
@@ -112,9 +108,15 @@ def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
             return dropped
     # Report a lost node first: it is the reason why others do not become healthy.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
-        health = container.attrs["State"].get("Health", {})
-        if container.status != "running" or health.get("Status") not in (None, "healthy"):
-            return _never_healthy(lab, service, container.status, health)
+        status, outputs = _health(container)
+        if container.status != "running" or status not in ("", "healthy"):
+            said = outputs[-1] if outputs else "no health check answered"
+            log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
+            return LabError(
+                f"{service} did not become healthy ({container.status}; {said}). Its last log lines:\n  {log}",
+                "a healthy server that replicates",
+                "./lab doctor",
+            )
     return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
 
 
@@ -126,15 +128,4 @@ def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
         f"{' cannot replicate from '.join(ends)}: {reason}",
         "servers of which one can replicate from the other",
         "./lab list engines",
-    )
-
-
-def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
-    checks = health.get("Log") or []
-    said = checks[-1]["Output"].strip() if checks else "no health check answered"
-    log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
-    return LabError(
-        f"{service} did not become healthy ({status}; {said}). Its last log lines:\n  {log}",
-        "a healthy server that replicates",
-        "./lab doctor",
     )

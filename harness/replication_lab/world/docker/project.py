@@ -1,10 +1,10 @@
-"""Compose projects: started, extended by an overlay, and found again by label."""
+"""Compose projects: started, extended by an overlay, started with other servers, and found again by label."""
 
 import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import catalogue, lab_files, owners
+from replication_lab.world import catalogue, lab_files, owners, requests_made
 from replication_lab.world.compose_template import companion
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import (
@@ -39,6 +39,7 @@ from replication_lab.world.docker import (
 )
 from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import PASSWORDS, Lab
+from replication_lab.world.docker.service import Node
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
@@ -92,7 +93,7 @@ def start(asked: LabRequest) -> Lab:
     started = compose.Project(name, tuple(files), env_file, profiles, engines, is_apart)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with exported(_settings(lab)), swarm.network_made(name, asked.sites):
+        with swarm.network_made(name, asked.sites), _composing(lab, _settings(lab)):
             if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
                 started.up(lambda: not_started.has_lost_one(name), arrays)
@@ -100,14 +101,10 @@ def start(asked: LabRequest) -> Lab:
         _refuse_another_server(lab)
         if dropped := large_packets.refusal(lab.links):
             raise dropped
-    except BaseException as error:
-        try:
-            if isinstance(error, subprocess.CalledProcessError):
-                raise swarm.explained(not_started.why_not_started(lab, error), asked.sites) from error
-            raise
-        finally:
-            with signals_held():
-                lab.down()
+    except BaseException:
+        with signals_held():
+            lab.down()
+        raise
     return lab
 
 
@@ -142,34 +139,61 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    running = _of_running(lab, overlay)
-    try:
-        with exported(lab_files.settings(lab.name)):
-            running.up(lambda: not_started.has_lost_one(lab.name, services), services)
-    except subprocess.CalledProcessError as error:
-        lab.refresh()
-        raise not_started.why_not_started(lab, error) from error
-    lab.refresh()
+    with _changed(lab, overlay) as running:
+        running.up(lambda: not_started.has_lost_one(lab.name, services), services)
 
 
-def make_again(lab: Lab, service: str) -> None:
-    """Make the container of a service again as the files of the lab say now, without starting it."""
-    try:
-        with exported(lab_files.settings(lab.name)):
-            _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
-    except subprocess.CalledProcessError as error:
-        raise not_started.why_not_started(lab, error) from error
+def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
+    """Stop a node's server, and start the server of that text (an engine, or ENGINE:VERSION) on the same data.
+
+    The node's container is made again from another image, with the same volumes. `keep` are files that the new one gets
+    before its server starts, if the old one has them: they are not on a volume. It returns when the new container runs.
+    Its server may still be starting, or refuse the data.
+    """
+    node = lab.node(name)
+    site_images.bring(node.site, [servers.image_of(text)])
+    kept = {path: content for path in keep if (content := node.text_of(path))}
+    lab.exchanged[name] = text
+    hosts = {each: _own_host(lab.node(each)) for each in lab.exchanged}
+    differing = mixed.overlay(lab.topology, text_of_nodes(lab.servers_of_nodes), compose_file(lab), hosts)
+    write_whole(lab_files.file_of(lab.name, lab_files.SERVERS), differing.encode())
+    node.stop()
+    with requests_made.noted(requests_made.EXCHANGE, name):
+        with _changed(lab, lab_files.file_of(lab.name, lab_files.STORAGE)) as running:
+            running.make_again(name)
+    for path, content in kept.items():
+        lab.node(name).put(path, content.encode())
+    lab.node(name).start_again()
 
 
-def _of_running(lab: Lab, overlay: Path) -> compose.Project:
-    """Return the files of a running lab, those that there are, and an overlay."""
+def _own_host(node: Node) -> str:
+    """Return the name of a node's host; empty for a node in the network of its sidecar, whose name it has."""
+    return str(node.container.attrs["Config"]["Hostname"]) if node.network() is node.container else ""
+
+
+@contextmanager
+def _changed(lab: Lab, overlay: Path) -> Iterator[compose.Project]:
+    """Yield the files of a running lab, those that there are, and an overlay; errors as of `_composing`."""
     suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
     is_apart = len({engines.get(node.name) for node in lab.topology.nodes}) > 1
     settings = lab_files.file_of(lab.name, lab_files.SETTINGS)
-    return compose.Project(lab.name, files, settings, engines=engines, nodes_apart=is_apart)
+    with _composing(lab, lab_files.settings(lab.name)):
+        yield compose.Project(lab.name, files, settings, engines=engines, nodes_apart=is_apart)
+    lab.refresh()
+
+
+@contextmanager
+def _composing(lab: Lab, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let Compose start services within the block; LabError, with what they say, if it fails or one cannot run."""
+    try:
+        with exported(settings):
+            yield
+    except subprocess.CalledProcessError as error:
+        lab.refresh()
+        raise not_started.why_not_started(lab, error) from error
 
 
 def check_state_transfer() -> None:
