@@ -1,20 +1,30 @@
 """Does `compose.Project.up` start what it is told to, and wait until services are healthy or lost?"""
 
 import subprocess
+from pathlib import Path
 
 import pytest
-from replication_lab.world import clock
-from replication_lab.world.docker import compose, labels
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock, lab_files
+from replication_lab.world.docker import compose, labels, not_started
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.lab import Lab
 
-LAB = compose.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", ("load",))
+LAB = compose.Project(Lab("lab-a", None, "mariadb", {}), ("semisync.yaml", "overlay.yaml"), ("load",))
 
 
 @pytest.fixture
 def typed(monkeypatch):
-    """Return the commands that are run; each succeeds."""
+    """Return the commands that are run; each succeeds, and nothing is lost."""
     commands = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: commands.append(command))
+
+    def run(command, **_):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(lab_files, "FOLDER", Path("labs"))
+    monkeypatch.setattr(not_started, "has_lost_one", lambda *_: False)
     monkeypatch.setattr(clock, "pause", lambda _: None)
     return commands
 
@@ -31,18 +41,14 @@ def seen(monkeypatch):
     return shows
 
 
-def never():
-    return False
-
-
 def test_files_settings_profiles_and_services_are_passed_on(typed, seen):
     """In the order that Compose reads them."""
     seen({"replica": "healthy"})
 
-    LAB.up(never, ["replica"])
+    LAB.up(["replica"])
 
     assert " ".join(typed[0]) == (
-        "docker compose -f semisync.yaml -f overlay.yaml --env-file lab-a.env --profile load up --detach replica"
+        "docker compose -f semisync.yaml -f overlay.yaml --env-file labs/lab-a.env --profile load up --detach replica"
     )
 
 
@@ -50,7 +56,7 @@ def test_it_waits_until_every_service_is_healthy(typed, seen):
     """One without a health check only has to run; before Compose has created any there is nothing to wait for."""
     left = seen({}, {"source": "starting", "load": "running"}, {"source": "healthy", "load": "running"})
 
-    LAB.up(never)
+    LAB.up()
 
     assert len(left) == 1
 
@@ -59,16 +65,18 @@ def test_services_that_were_not_started_do_not_count(typed, seen):
     """A replica's disks are replaced while its source is stopped."""
     seen({"source": "exited", "replica": "healthy"})
 
-    LAB.up(never, ["replica"])
+    LAB.up(["replica"])
 
 
 def test_a_lost_service_ends_the_wait(typed, seen, monkeypatch):
     """It never becomes healthy."""
     seen({"source": "exited"})
     monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
+    monkeypatch.setattr(not_started, "has_lost_one", lambda *_: True)
+    monkeypatch.setattr(not_started, "why_not_started", lambda lab: LabError(f"why {lab.name} does not start"))
 
-    with pytest.raises(subprocess.CalledProcessError):
-        LAB.up(lambda: True)
+    with pytest.raises(LabError, match="why lab-a does not start"):
+        LAB.up()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Is a server by name or image recognised correctly, or refused in one error?"""
 
 import os
-import subprocess
 from types import SimpleNamespace
 
 import msgspec
@@ -355,14 +354,10 @@ def started(monkeypatch, tmp_path):
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
 
     def start(text, *containers):
-        given = {}
-
-        def up(_files, is_lost):
-            given.update(os.environ)
-            if is_lost():
-                raise subprocess.CalledProcessError(1, "docker", stderr=b"")
-
-        monkeypatch.setattr(compose.Project, "up", up)
+        given, healthy = {}, iter([False, True])
+        monkeypatch.setattr(compose.Project, "_call", lambda *_: given.update(os.environ))
+        monkeypatch.setattr(compose.Project, "_is_healthy", lambda *_: next(healthy))
+        monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
         monkeypatch.setattr(docker_engine, "client", lambda: Holding(containers))
         project.start(LabRequest(catalogue.topology("async"), text, "lab-a"))
         return given

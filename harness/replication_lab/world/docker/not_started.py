@@ -1,16 +1,14 @@
 """Why a lab does not start: containers that cannot become healthy, and what they say of it."""
 
-import math
 import re
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, lab_files
-from replication_lab.world.docker import labels, servers, sites
+from replication_lab.world import lab_files
+from replication_lab.world.docker import labels, servers
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.packets import large_packets
@@ -23,8 +21,6 @@ NOT_REPLICATING = re.compile(
     r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
     re.DOTALL,
 )
-# A lab of two sites starts within this time.
-LONG_SECONDS = 15
 
 
 def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
@@ -33,27 +29,11 @@ def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
     return any(_is_lost(one) for service, one in found.items() if service in services or not services)
 
 
-def of_lab(lab: Lab) -> Callable[[], bool]:
-    """Return what tells whether a lab that starts cannot become healthy.
-
-    If the sites of its nodes drop large packets, replicas wait for minutes for what never arrives. So that is asked,
-    too, once the start takes long.
-    """
-    ask_at = clock.timer() + LONG_SECONDS if sites.of(lab.name) else math.inf
-
-    def is_lost() -> bool:
-        nonlocal ask_at
-        if has_lost_one(lab.name):
-            return True
-        if clock.timer() < ask_at:
-            return False
-        ask_at = math.inf
-        lab.refresh()
-        with suppress(LabError):
-            return large_packets.refusal(lab.links) is not None
-        return False
-
-    return is_lost
+def dropped_packets(lab: Lab) -> LabError | None:
+    """Return the error for a link that drops packets of full size; None also if a far end does not answer at all."""
+    with suppress(LabError):
+        return large_packets.refusal(lab.links)
+    return None
 
 
 def _is_lost(container: Container) -> bool:
@@ -92,9 +72,10 @@ def _refused_ports(lab: Lab, said: str, last: str) -> LabError | None:
     return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
 
 
-def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
-    said = (error.stderr or b"").decode(errors="replace").strip()
-    last = "\n  ".join(said.splitlines()[-4:])
+def why_not_started(lab: Lab, said: str = "") -> LabError:
+    """Return the error for a lab that does not start, by its containers and by what Compose has said."""
+    lab.refresh()
+    last = "\n  ".join(said.strip().splitlines()[-4:])
     if any(each in said for each in UNANSWERED):
         return EngineGone(last)
     if refused := _refused_ports(lab, said, last):
@@ -102,10 +83,8 @@ def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)
-    # A far end that does not answer at all is told below.
-    with suppress(LabError):
-        if dropped := large_packets.refusal(lab.links):
-            return dropped
+    if dropped := dropped_packets(lab):
+        return dropped
     # Report a lost node first: it is the reason why others do not become healthy.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         status, outputs = _health(container)

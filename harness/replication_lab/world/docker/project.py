@@ -3,7 +3,6 @@
 import os
 import re
 import secrets
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -30,7 +29,6 @@ from replication_lab.world.docker import (
     labels,
     machine,
     mixed,
-    not_started,
     servers,
     site_files,
     site_images,
@@ -64,8 +62,7 @@ def start(asked: LabRequest) -> Lab:
     site_images.bring_all(asked)
     loads = asked.spread.services() if asked.spread else {}
     placed = site_files.services(topology, asked.sites) or loads
-    env_file = lab_files.file_of(name, lab_files.SETTINGS)
-    write_whole(env_file, _environment(lab, placed).encode())
+    write_whole(lab_files.file_of(name, lab_files.SETTINGS), _environment(lab, placed).encode())
     file = compose_file(lab)
     if catalogue.is_resized(topology.name):
         write_whole(file, catalogue.compose_text(topology.name).encode())
@@ -90,14 +87,14 @@ def start(asked: LabRequest) -> Lab:
     profiles = ("load",) if asked.load else ()
     every = {**dict.fromkeys(site_files.names(topology), Site()), **loads} if loads else placed
     engines = {each: site.endpoint for each, site in every.items() if each not in site_files.OPTIONAL or asked.load}
-    started = compose.Project(name, tuple(files), env_file, profiles, engines, is_apart)
+    started = compose.Project(lab, tuple(files), profiles, engines, is_apart)
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with swarm.network_made(name, asked.sites), _composing(lab, _settings(lab)):
-            if arrays := storage_overlay.array_names(asked.storage):
+        with swarm.network_made(name, asked.sites), exported(_settings(lab)):
+            if arrays := storage_overlay.services_before_nodes(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
-                started.up(lambda: not_started.has_lost_one(name), arrays)
-            started.up(not_started.of_lab(lab))
+                started.up(arrays)
+            started.up()
         _refuse_another_server(lab)
         if dropped := large_packets.refusal(lab.links):
             raise dropped
@@ -140,7 +137,7 @@ def _refuse_another_server(lab: Lab) -> None:
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
     with _changed(lab, overlay) as running:
-        running.up(lambda: not_started.has_lost_one(lab.name, services), services)
+        running.up(services)
 
 
 def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
@@ -173,27 +170,15 @@ def _own_host(node: Node) -> str:
 
 @contextmanager
 def _changed(lab: Lab, overlay: Path) -> Iterator[compose.Project]:
-    """Yield the files of a running lab, those that there are, and an overlay; errors as of `_composing`."""
+    """Yield the files of a running lab, those that there are, and an overlay, to change services by them."""
     suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
     is_apart = len({engines.get(node.name) for node in lab.topology.nodes}) > 1
-    settings = lab_files.file_of(lab.name, lab_files.SETTINGS)
-    with _composing(lab, lab_files.settings(lab.name)):
-        yield compose.Project(lab.name, files, settings, engines=engines, nodes_apart=is_apart)
+    with exported(lab_files.settings(lab.name)):
+        yield compose.Project(lab, files, engines=engines, nodes_apart=is_apart)
     lab.refresh()
-
-
-@contextmanager
-def _composing(lab: Lab, settings: Mapping[str, str]) -> Iterator[None]:
-    """Let Compose start services within the block; LabError, with what they say, if it fails or one cannot run."""
-    try:
-        with exported(settings):
-            yield
-    except subprocess.CalledProcessError as error:
-        lab.refresh()
-        raise not_started.why_not_started(lab, error) from error
 
 
 def check_state_transfer() -> None:
