@@ -14,7 +14,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import bake_file, base_image, free_space, images
+from replication_lab.world.docker import bake_file, base_image, images, machine
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Build, Image
@@ -134,7 +134,7 @@ def built(engine, folder, monkeypatch):
             return build or Build()
 
         monkeypatch.setattr(images.subprocess, "Popen", start)
-        monkeypatch.setattr(free_space.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
+        monkeypatch.setattr(machine.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
         found = engine(known={f"replication-lab/{name}": image for name, image in known.items()})
         monkeypatch.setattr(base_image, "make", lambda: found.known.update({"replication-lab/base": Image()}))
         return commands

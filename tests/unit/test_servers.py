@@ -14,7 +14,7 @@ from replication_lab.model.lab.server_name import ServerName, by_node, lab_text,
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, lab_files
-from replication_lab.world.docker import compose, images, lab, mixed, project, servers
+from replication_lab.world.docker import compose, images, lab, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
@@ -329,15 +329,15 @@ def test_each_node_needs_what_the_topology_needs(refused):
 
 def test_equal_servers_need_no_further_compose_file():
     """The topology's own file says it all."""
-    assert mixed.overlay(catalogue.topology("async"), "mysql-8.0", FILE) == ""
-    assert mixed.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0", FILE) == ""
+    assert servers.overlay(catalogue.topology("async"), "mysql-8.0", FILE) == ""
+    assert servers.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0", FILE) == ""
 
 
 def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
     """Image, settings, and how a replica connects; four capabilities for an image of others only."""
     machine()
     text = "source=mysql-8.0 replica=vendor.example/ours:1"
-    file = msgspec.yaml.decode(mixed.overlay(catalogue.topology("async"), text, FILE))
+    file = msgspec.yaml.decode(servers.overlay(catalogue.topology("async"), text, FILE))
     source, replica = file["services"]["source"], file["services"]["replica"]
 
     assert source["image"] == "replication-lab/mysql-8.0" and "cap_add" not in source

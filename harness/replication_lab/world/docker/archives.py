@@ -54,7 +54,10 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
 
     Archives of older recipes are removed.
     """
-    try:
+    with (
+        as_lab_error(OSError, f"{folder} cannot be written", "a folder with enough free space", "lab images save DIR"),
+        as_lab_error(DockerException, "an image cannot be read", "a running Docker engine", "./lab doctor"),
+    ):
         folder.mkdir(parents=True, exist_ok=True)
         paths = {name: _save(folder, name) for name in names}
         listed = {
@@ -64,12 +67,6 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
         content = msgspec.json.format(msgspec.json.encode(listed))
         with replacing(folder / LIST) as file:
             file.write(content)
-    except DockerException as error:
-        raise LabError(f"an image cannot be read: {error}", "a running Docker engine", "./lab doctor") from error
-    except OSError as error:
-        raise LabError(
-            f"{folder} cannot be written: {error.strerror}", "a folder with enough free space", "lab images save DIR"
-        ) from error
     return Saved([str(path) for path in paths.values()], str(folder / LIST), hashlib.sha256(content).hexdigest())
 
 

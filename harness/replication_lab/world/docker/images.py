@@ -17,7 +17,7 @@ from rich.status import Status
 from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
-from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
+from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.base_image import last_lines
 from replication_lab.world.docker.client import refusal_told
@@ -156,7 +156,7 @@ def megabytes() -> dict[str, int]:
 
 def _check_space(names: Iterable[str]) -> None:
     needed = sum(megabytes()[name] for name in names)
-    free = free_space.megabytes(engine.client())
+    free = machine.free_megabytes(engine.client())
     if free is None:
         elsewhere = machine.facts().elsewhere
         print(f"the free space for images is not checked: {elsewhere}", file=sys.stderr, flush=True)

@@ -28,7 +28,6 @@ from replication_lab.world.docker import (
     images,
     labels,
     machine,
-    mixed,
     servers,
     site_files,
     site_images,
@@ -66,7 +65,7 @@ def start(asked: LabRequest) -> Lab:
     file = compose_file(lab)
     if catalogue.is_resized(topology.name):
         write_whole(file, catalogue.compose_text(topology.name).encode())
-    overlays = {lab_files.SERVERS: mixed.overlay(topology, asked.engine, file)}
+    overlays = {lab_files.SERVERS: servers.overlay(topology, asked.engine, file)}
     if asked.storage:
         overlays[lab_files.STORAGE] = storage_overlay.overlay(name, file, asked.storage)
     if asked.endpoint:
@@ -152,7 +151,7 @@ def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
     kept = {path: content for path in keep if (content := node.text_of(path))}
     lab.exchanged[name] = text
     hosts = {each: _own_host(lab.node(each)) for each in lab.exchanged}
-    differing = mixed.overlay(lab.topology, text_of_nodes(lab.servers_of_nodes), compose_file(lab), hosts)
+    differing = servers.overlay(lab.topology, text_of_nodes(lab.servers_of_nodes), compose_file(lab), hosts)
     write_whole(lab_files.file_of(lab.name, lab_files.SERVERS), differing.encode())
     node.stop()
     with requests_made.noted(requests_made.EXCHANGE, name):
@@ -220,7 +219,7 @@ def _settings(lab: Lab) -> dict[str, str]:
         "ENGINE": server.engine,
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
-        **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
+        **({"LAB_CHARACTERS": servers.CHARACTERS} if mixes else {}),
         **{PASSWORDS[user]: password for user, password in lab.passwords.items()},
         "LAB_OWNER": owners.owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),

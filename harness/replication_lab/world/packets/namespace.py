@@ -6,16 +6,16 @@ The container beside it has the one capability NET_ADMIN. Nothing on the host ch
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
-from typing import Any, Protocol
+from typing import Any
 
 from docker.errors import NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import beside, images, labels, site_images
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images, labels, site_images
 from replication_lab.world.docker.client import refusal_told
-from replication_lab.world.docker.containers import engine_of
+from replication_lab.world.docker.containers import WAIT, engine_of
 from replication_lab.world.docker.service import Service
 from replication_lab.world.machines.guest import IN_GUEST, SILENT
 
@@ -35,18 +35,6 @@ class Silent(Refused):
     """Nothing runs scripts there now."""
 
 
-class Namespace(Protocol):
-    """Where scripts run that change what happens to packets."""
-
-    def run(self, script: str) -> str:
-        """Return the output of a script; Refused if it fails."""
-        ...
-
-    def run_if_used(self, script: str) -> str:
-        """Return the output of a script; an empty string, without running it, if none ran here before."""
-        ...
-
-
 class Beside:
     """The namespace of a container, changed by another one that shares it."""
 
@@ -58,9 +46,11 @@ class Beside:
         return f"{self._owner.name}-packets"
 
     def run(self, script: str) -> str:
+        """Return the output of a script; Refused if it fails."""
         return _run(self._helper() or self._made(), [], script)
 
     def run_if_used(self, script: str) -> str:
+        """Return the output of a script; an empty string, without running it, if none ran here before."""
         helper = self._helper()
         return _run(helper, [], script) if helper else ""
 
@@ -99,7 +89,7 @@ class Beside:
                 old.remove(force=True)
             made = client.containers.create(
                 images.PREFIX + IMAGE,
-                entrypoint=["bash", "-c", beside.WAIT],
+                entrypoint=["bash", "-c", WAIT],
                 command=[],
                 name=name,
                 labels={**labels.of_beside(self._owner.project, network, self.service), STARTED: since},
@@ -120,17 +110,22 @@ class Guest:
         self._machine = machine
 
     def run(self, script: str) -> str:
+        """Return the output of a script; Refused if it fails."""
         self._machine.put(USED, b"yes")
         return _run(self._machine.container, IN_GUEST, script)
 
     def run_if_used(self, script: str) -> str:
-        """Return the output of a script; an empty string also if the machine is off, since nothing is left then."""
+        """Do the same as that of a container; an empty string also if the machine is off: nothing is left then."""
         if self._machine.state()[0] != "running" or not self._machine.text_of(USED):
             return ""
         try:
             return _run(self._machine.container, IN_GUEST, script)
         except Silent:
             return ""
+
+
+# Where scripts run that change what happens to packets.
+Namespace = Beside | Guest
 
 
 def _usable(name: str) -> AbstractContextManager[None]:
