@@ -256,11 +256,10 @@ class MachineArray(Array):
         return int(self.server_node.run(*self.inside, *ROOM, DATA).split()[-1])
 
     def is_mounted(self) -> bool:
-        try:
+        with suppress(LabError):
             self.server_node.run(*self.inside, "array", "check")
-        except LabError:
-            return False
-        return True
+            return True
+        return False
 
 
 def _with_others(load: Measured, before: Stats, after: Stats) -> Measured:

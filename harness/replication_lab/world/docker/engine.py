@@ -141,11 +141,10 @@ def ensure() -> EngineClient:
 
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
-    try:
+    with suppress(DockerException, OSError, LabError):
         with closing(EngineClient.from_env(timeout=5, environment=by_ssh.environment())) as found:
             return bool(found.ping())
-    except (DockerException, OSError, LabError):
-        return False
+    return False
 
 
 def stop() -> bool:

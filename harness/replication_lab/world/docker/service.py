@@ -304,10 +304,9 @@ class Node(Service):
 
     def answers(self) -> bool:
         """Return whether its server answers a query."""
-        try:
+        with suppress(LabError):
             return bool(self.server().version())
-        except LabError:
-            return False
+        return False
 
     def answers_soon(self) -> bool:
         """Return whether its container runs and its server answers within SOON_SECONDS; a frozen one does not."""
@@ -365,8 +364,6 @@ def stays_open(address: tuple[str, int]) -> bool:
 
 def reachable(address: str, port: int) -> bool:
     """Return whether something accepts connections at this address."""
-    try:
-        with socket.create_connection((address, port), timeout=0.3):
-            return True
-    except OSError:
-        return False
+    with suppress(OSError), socket.create_connection((address, port), timeout=0.3):
+        return True
+    return False

@@ -115,10 +115,9 @@ def leave(endpoints: Collection[str]) -> None:
 def is_one(endpoints: Collection[str]) -> bool:
     """Return whether these engines are in one swarm, with a manager among them."""
     engines = {endpoint: sites.client(endpoint) for endpoint in endpoints}
-    try:
+    with suppress(LabError):
         return bool(_manager(engines))
-    except LabError:
-        return False
+    return False
 
 
 def _manager(engines: Mapping[str, EngineClient]) -> EngineClient:
