@@ -1,6 +1,6 @@
 """Is a server by name or image recognised correctly, or refused in one error?"""
 
-import os
+import subprocess
 from types import SimpleNamespace
 
 import msgspec
@@ -355,7 +355,12 @@ def started(monkeypatch, tmp_path):
 
     def start(text, *containers):
         given, healthy = {}, iter([False, True])
-        monkeypatch.setattr(compose.Project, "_call", lambda *_: given.update(os.environ))
+
+        def run(command, env, **_):
+            given.update(env)
+            return subprocess.CompletedProcess(command, 0)
+
+        monkeypatch.setattr(subprocess, "run", run)
         monkeypatch.setattr(compose.Project, "_is_healthy", lambda *_: next(healthy))
         monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
         monkeypatch.setattr(docker_engine, "client", lambda: Holding(containers))

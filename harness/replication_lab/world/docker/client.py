@@ -103,7 +103,7 @@ class WholeOutput(Container):
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
-        with requests_made.noted_command(made, cmd if isinstance(cmd, str) else " ".join(cmd)):
+        with requests_made.noted(requests_made.COMMAND, cmd if isinstance(cmd, str) else " ".join(cmd), made):
             if detach:
                 return CommandEnd(0, api.exec_start(made, detach=True))
             # A command may take as long as it needs.

@@ -1,5 +1,6 @@
 """`docker compose up` for files of a lab, and what it waits for: that services are healthy, or cannot become it."""
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +67,11 @@ class Project:
         command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
         command += ["--env-file", str(lab_files.file_of(self.lab.name, lab_files.SETTINGS))]
         command += [*(word for name in self.profiles for word in ("--profile", name)), *words]
-        done = subprocess.run(command, cwd=catalogue.ROOT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        # A variable ENGINE in this process's environment would override that file.
+        settings = {**os.environ, **lab_files.settings(self.lab.name)}
+        done = subprocess.run(
+            command, cwd=catalogue.ROOT, env=settings, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         if done.returncode:
             raise not_started.why_not_started(self.lab, done.stderr.decode(errors="replace"))
 

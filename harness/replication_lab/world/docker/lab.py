@@ -246,7 +246,7 @@ class Lab:
     def run_beside(self, like: str, name: str, image: str, volumes: Volumes = MappingProxyType({})) -> None:
         """Start a service of another image, with the network and the CPUs of a service that is there.
 
-        It has the labels of that one, so it is removed with the lab, and no privileges. LabError if it does not stay up.
+        It is removed with the lab, and has no privileges. LabError if it does not stay up.
         """
         images.have(image)
         model = self.service(like).container

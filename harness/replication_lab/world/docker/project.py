@@ -88,8 +88,7 @@ def start(asked: LabRequest) -> Lab:
     engines = {each: site.endpoint for each, site in every.items() if each not in site_files.OPTIONAL or asked.load}
     started = compose.Project(lab, tuple(files), profiles, engines, is_apart)
     try:
-        # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with swarm.network_made(name, asked.sites), exported(_settings(lab)):
+        with swarm.network_made(name, asked.sites):
             if arrays := storage_overlay.services_before_nodes(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
                 started.up(arrays)
@@ -135,8 +134,8 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    with _changed(lab, overlay) as running:
-        running.up(services)
+    _running(lab, overlay).up(services)
+    lab.refresh()
 
 
 def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
@@ -155,8 +154,8 @@ def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
     write_whole(lab_files.file_of(lab.name, lab_files.SERVERS), differing.encode())
     node.stop()
     with requests_made.noted(requests_made.EXCHANGE, name):
-        with _changed(lab, lab_files.file_of(lab.name, lab_files.STORAGE)) as running:
-            running.make_again(name)
+        _running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(name)
+    lab.refresh()
     for path, content in kept.items():
         lab.node(name).put(path, content.encode())
     lab.node(name).start_again()
@@ -167,17 +166,14 @@ def _own_host(node: Node) -> str:
     return str(node.container.attrs["Config"]["Hostname"]) if node.network() is node.container else ""
 
 
-@contextmanager
-def _changed(lab: Lab, overlay: Path) -> Iterator[compose.Project]:
-    """Yield the files of a running lab, those that there are, and an overlay, to change services by them."""
+def _running(lab: Lab, overlay: Path) -> compose.Project:
+    """Return the files of a running lab, those that there are, and an overlay."""
     suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
     is_apart = len({engines.get(node.name) for node in lab.topology.nodes}) > 1
-    with exported(lab_files.settings(lab.name)):
-        yield compose.Project(lab, files, engines=engines, nodes_apart=is_apart)
-    lab.refresh()
+    return compose.Project(lab, files, engines=engines, nodes_apart=is_apart)
 
 
 def check_state_transfer() -> None:
@@ -185,13 +181,6 @@ def check_state_transfer() -> None:
     chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
     if chosen not in STATE_TRANSFERS:
         raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
-
-
-def _environment(lab: Lab, placed: Mapping[str, Site]) -> str:
-    # The lab itself reads the topology's file from here: it never opens a file that a label names.
-    file, engine_id = compose_file(lab), machine.facts().engine_id
-    settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id, **sites.setting(placed)}
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 @contextmanager
@@ -209,10 +198,10 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _settings(lab: Lab) -> dict[str, str]:
+def _environment(lab: Lab, placed: Mapping[str, Site]) -> str:
     texts = servers.of_nodes(lab.topology, lab.engine)
     server, mixes = servers.ready(texts[lab.topology.source.name]), len(set(texts.values())) > 1
-    return {
+    settings = {
         "COMPOSE_PROJECT_NAME": lab.name,
         # A topology of the user's own extends the services there.
         "LAB_COMPOSE": str(catalogue.COMPOSE),
@@ -226,7 +215,12 @@ def _settings(lab: Lab) -> dict[str, str]:
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
         # Of the account that an endpoint checks the nodes with; made of another, so that no place has to keep it.
         "LAB_ENDPOINT_PASSWORD": sha256(f"endpoint {lab.passwords['root']}".encode()).hexdigest()[:16],
+        # The lab itself reads the topology's file from here: it never opens a file that a label names.
+        TOPOLOGY: quote(str(compose_file(lab))),
+        lab_files.ENGINE_ID: machine.facts().engine_id,
+        **sites.setting(placed),
     }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 def find(name: str | None = None) -> Lab:

@@ -140,7 +140,7 @@ def version_of(image: str) -> Version:
     return parse_version(said)
 
 
-# --- nodes that run different servers ----------------------------------------------------------------------------------
+# --- nodes that run different servers ---------------------------------------------------------------------------------
 
 
 def overlay(
