@@ -159,6 +159,14 @@ def impossible(what: str, said: str) -> LabError:
     return LabError(f"packets cannot be {what}: {why}", f"a kernel with this feature, or no packets that are {what}")
 
 
+def read(namespace: Namespace, script: str, what: str) -> str:
+    """Return the output of a script if one ran there before; LabError, with `what`, if the kernel refuses it."""
+    try:
+        return namespace.run_if_used(script)
+    except Refused as error:
+        raise impossible(what, str(error)) from error
+
+
 def refused_here(script: str) -> str:
     """Run a script in a namespace of its own; return what it said if it failed, else an empty string.
 

@@ -16,7 +16,7 @@ from typing import Any
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import LATE_MS, Packets
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
-from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
+from replication_lab.world.packets.namespace import Namespace, Refused, impossible, read, refused_here
 
 STEPS = Path(__file__).with_suffix(".sh").read_text()
 # The bands of a device's queue for links, as in netem.sh; the first band is for all other packets.
@@ -220,16 +220,10 @@ class Sender:
     def burst(self, datagrams: int) -> None:
         """Send datagrams through netem."""
         told = self.told()
-        self._run_if_used(f"burst '{told.address}' {told.port} {datagrams}")
+        read(self.namespace, f"{STEPS}\nburst '{told.address}' {told.port} {datagrams}", "counted")
 
     def _shown(self) -> Shown:
-        return parsed(self._run_if_used("show"))
-
-    def _run_if_used(self, call: str) -> str:
-        try:
-            return self.namespace.run_if_used(f"{STEPS}\n{call}")
-        except Refused as error:
-            raise impossible("counted", str(error)) from error
+        return parsed(read(self.namespace, f"{STEPS}\nshow", "counted"))
 
 
 def _free(shown: Shown) -> int:
