@@ -107,7 +107,7 @@ def _storage() -> Iterator[BenchFigure]:
         ups, downs, shares = [], [], []
         for _ in range(ROUNDS):
             ups.append(seconds_of([*LAB, "up", "async", "--lab", NAME, *asked], catalogue.ROOT))
-            found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
+            found = array.array(project.find(NAME), "replica").measure(10).values()
             shares += [limits.writes_per_second / disk.write_iops for disk in found]
             downs.append(seconds_of([*LAB, "down", "--yes", "--lab", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 ({backend})", "s", ups, None)

@@ -234,7 +234,7 @@ def name(client, tmp_path, monkeypatch):
     (tmp_path / "images" / "bake.yaml").write_text(BAKE.format(name=chosen))
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
     monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
-    monkeypatch.setitem(images.MEGABYTES, chosen, 1)
+    monkeypatch.setitem(images.megabytes(), chosen, 1)
     yield chosen
     for tag in [tag for image in client.images.list() for tag in image.tags if chosen in tag]:
         client.images.remove(tag, force=True)

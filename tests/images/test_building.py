@@ -114,5 +114,5 @@ def test_the_bake_file_is_read_as_docker_reads_it(client):
 
     assert sorted(printed) == sorted(names)
     for name in names:
-        assert set(bake_file.images_of(name)) == used(name)
+        assert set(bake_file.targets_of(name)) == used(name)
         assert bake_file.folders_of(name) == set().union(*map(folders, used(name)))

@@ -30,7 +30,7 @@ HEAD = """\
 # stand for the names. `python -m tests.next_steps.messages` writes this file; a row may be edited as well.
 """
 # What makes an error, and the place of the next step among its arguments.
-MAKES = {"as_lab_error": 3, "unknown_name": 3, "refuse_unknown": 3, "wait_until": 9, "kind": 2}
+MAKES = {"as_lab_error": 3, "refusal_told": 2, "unknown_name": 3, "refuse_unknown": 3, "wait_until": 9, "kind": 2}
 KEYWORDS = ("next_step", "hint")
 STANDS_FOR = "NAME"
 

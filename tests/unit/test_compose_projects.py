@@ -3,7 +3,6 @@
 import os
 import signal
 import stat
-import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -299,7 +298,7 @@ def test_what_a_lab_remembers_reads_back(state, lab):
 
 
 def why(lab, stderr):
-    return not_started.why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
+    return not_started.why_not_started(lab, stderr)
 
 
 def test_a_busy_port_is_told(lab):
@@ -337,9 +336,7 @@ def test_signals_wait_while_a_lab_is_taken_away(interruptible):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize(
-    "failure", [KeyboardInterrupt(), ZeroDivisionError(), subprocess.CalledProcessError(1, "up", stderr=b"no")]
-)
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ZeroDivisionError(), LabError("no")])
 def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch, failure):
     """Interrupted, crashed or refused: containers and the file with the password are gone."""
     started = engine(Thing("lab-a", dead()))

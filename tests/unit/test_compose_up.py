@@ -1,25 +1,33 @@
 """Does `compose.Project.up` start what it is told to, and wait until services are healthy or lost?"""
 
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 import pytest
-from replication_lab.world import clock
-from replication_lab.world.docker import compose, labels, machine
+from replication_lab.model.core.errors import LabError
+from replication_lab.world import clock, lab_files
+from replication_lab.world.docker import compose, labels, machine, not_started
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.lab import Lab
 
-LAB = compose.Project("lab-a", ("semisync.yaml", "overlay.yaml"), "lab-a.env", ("load",))
+LAB = compose.Project(Lab("lab-a", None, "mariadb", {}), ("semisync.yaml", "overlay.yaml"), ("load",))
 
 
 @pytest.fixture
 def typed(monkeypatch):
-    """Return the commands that are run; each succeeds."""
+    """Return the commands that are run; each succeeds, and nothing is lost."""
     commands = []
-    monkeypatch.setattr(
-        subprocess, "run", lambda command, **_: commands.append(command) or SimpleNamespace(stdout=b"{}")
-    )
+
+    def run(command, **_):
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere=""))
+    monkeypatch.setattr(lab_files, "FOLDER", Path("labs"))
+    monkeypatch.setattr(not_started, "has_lost_one", lambda *_: False)
     monkeypatch.setattr(clock, "pause", lambda _: None)
     return commands
 
@@ -36,18 +44,14 @@ def seen(monkeypatch):
     return shows
 
 
-def never():
-    return False
-
-
 def test_files_settings_profiles_and_services_are_passed_on(typed, seen):
     """In the order that Compose reads them."""
     seen({"replica": "healthy"})
 
-    LAB.up(never, ["replica"])
+    LAB.up(["replica"])
 
     assert " ".join(typed[0]) == (
-        "docker compose -f semisync.yaml -f overlay.yaml --env-file lab-a.env --profile load up --detach replica"
+        "docker compose -f semisync.yaml -f overlay.yaml --env-file labs/lab-a.env --profile load up --detach replica"
     )
 
 
@@ -59,17 +63,17 @@ def test_an_engine_on_another_machine_gets_the_texts_of_files_and_not_their_path
 
     def run(command, input, **_):  # noqa: A002 - as subprocess calls it
         given.append((command, input))
-        return SimpleNamespace(stdout=msgspec.json.encode({"configs": named}))
+        return subprocess.CompletedProcess(command, 0, msgspec.json.encode({"configs": named}))
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere="DOCKER_HOST leads to ssh://db2"))
     seen({"source": "healthy"})
 
-    LAB.up(never)
+    LAB.up()
     (asked, _), (started, sent) = given
 
     assert asked[-3:] == ["config", "--format", "json"]
-    assert " ".join(started).startswith("docker compose -f semisync.yaml -f overlay.yaml -f - --env-file lab-a.env")
+    assert started[-4:] == ["-f", "-", "up", "--detach"]
     assert sent.decode() == 'configs:\n  start: !override {content: "#!/bin/sh\\nexec \\"$$1\\"\\n"}'
 
 
@@ -77,7 +81,7 @@ def test_it_waits_until_every_service_is_healthy(typed, seen):
     """One without a health check only has to run; before Compose has created any there is nothing to wait for."""
     left = seen({}, {"source": "starting", "load": "running"}, {"source": "healthy", "load": "running"})
 
-    LAB.up(never)
+    LAB.up()
 
     assert len(left) == 1
 
@@ -86,16 +90,18 @@ def test_services_that_were_not_started_do_not_count(typed, seen):
     """A replica's disks are replaced while its source is stopped."""
     seen({"source": "exited", "replica": "healthy"})
 
-    LAB.up(never, ["replica"])
+    LAB.up(["replica"])
 
 
 def test_a_lost_service_ends_the_wait(typed, seen, monkeypatch):
     """It never becomes healthy."""
     seen({"source": "exited"})
     monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
+    monkeypatch.setattr(not_started, "has_lost_one", lambda *_: True)
+    monkeypatch.setattr(not_started, "why_not_started", lambda lab: LabError(f"why {lab.name} does not start"))
 
-    with pytest.raises(subprocess.CalledProcessError):
-        LAB.up(lambda: True)
+    with pytest.raises(LabError, match="why lab-a does not start"):
+        LAB.up()
 
 
 @pytest.mark.parametrize(

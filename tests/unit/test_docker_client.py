@@ -180,5 +180,4 @@ def test_a_program_of_docker_that_finds_no_engine_says_the_same(monkeypatch, sai
 
     with pytest.raises(EngineGone, match=said):
         compose_call.run([], ["up"])
-    failed = subprocess.CalledProcessError(1, [], stderr=text.encode())
-    assert isinstance(not_started.why_not_started(SimpleNamespace(containers={}), failed), EngineGone)
+    assert isinstance(not_started.why_not_started(SimpleNamespace(refresh=lambda: None), text), EngineGone)

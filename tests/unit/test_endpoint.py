@@ -27,7 +27,7 @@ from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.workloads.ledger import BACKOFF_SECONDS, Ledger
-from replication_lab.world import catalogue, clock
+from replication_lab.world import catalogue, clock, compose_template
 from replication_lab.world.docker import endpoint
 from replication_lab.world.docker.attached import AttachedEndpoint
 from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient, TransactionAnswer
@@ -81,7 +81,8 @@ def test_the_overlay_of_each_topology_adds_one_service_and_an_account_on_each_no
     topology = catalogue.topology(name)
     nodes = [node.name for node in topology.nodes]
     asked = companion.asked(ENDPOINT, "haproxy", HAPROXY.settings, {"inter": 321, "fall": 7})
-    found = yaml.safe_load(endpoint.overlay("lab-x", Path("x.yaml"), topology.replication, nodes, asked))
+    text = compose_template.companion(catalogue.ENDPOINTS, asked, "lab-x", Path("x.yaml"), topology)
+    found = yaml.safe_load(text)
 
     assert set(found["services"]) == {"haproxy", *nodes}
     assert all(len(found["services"][node]["configs"]) == 1 for node in nodes)

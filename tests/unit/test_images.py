@@ -14,7 +14,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import bake_file, base_image, free_space, images
+from replication_lab.world.docker import bake_file, base_image, images, machine
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Build, Image
@@ -107,7 +107,7 @@ def test_the_bake_files_own_targets_are_read_as_docker_reads_them():
 
     assert len(from_archives) == 7
     for name in from_archives:
-        assert bake_file.images_of(name) == sorted(["archived", "maven", bake_file.target(name)])
+        assert sorted(bake_file.targets_of(name)) == sorted(["archived", "maven", bake_file.target(name)])
         assert bake_file.targets()[bake_file.target(name)]["context"] == f"images/{name}"
 
 
@@ -134,7 +134,7 @@ def built(engine, folder, monkeypatch):
             return build or Build()
 
         monkeypatch.setattr(images.subprocess, "Popen", start)
-        monkeypatch.setattr(free_space.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
+        monkeypatch.setattr(machine.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
         found = engine(known={f"replication-lab/{name}": image for name, image in known.items()})
         monkeypatch.setattr(base_image, "make", lambda: found.known.update({"replication-lab/base": Image()}))
         return commands
@@ -158,7 +158,7 @@ def test_too_little_disk_is_refused_before_anything_is_built(built, refused):
     commands = built(megabytes=1_000)
     error = refused(images.ensure, ["mariadb", "load"])
 
-    needed = images.MEGABYTES["base"] + images.MEGABYTES["load"] + catalogue.engines()["mariadb"].megabytes
+    needed = sum(images.megabytes()[name] for name in ("base", "load", "mariadb"))
     assert "1000 MB free on the disk of /" in error.found
     assert error.expected == f"{needed} MB to build base, mariadb, load"
     assert not commands

@@ -1,11 +1,12 @@
 """Is a network between two sites that drops large packets found, and named with the direction that drops them?"""
 
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import pytest
 from pymysql.err import OperationalError
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import not_started
+from replication_lab.world.docker import compose, not_started
 from replication_lab.world.packets import large_packets, pinger
 
 
@@ -55,28 +56,28 @@ def test_a_far_end_that_sends_nothing_at_all_is_not_blamed_on_large_packets(refu
 
 @pytest.fixture
 def starting(monkeypatch):
-    """Return what tells whether a lab is lost that starts on two sites, after these seconds, across such a link."""
+    """Start a lab on two sites, which is up after these seconds; return how often it has asked for large packets."""
 
-    def lab(*drops, seconds=20.0):
-        now = [100.0]
-        monkeypatch.setattr(not_started, "has_lost_one", lambda _name: False)
-        monkeypatch.setattr(not_started.clock, "timer", lambda: now[0])
-        monkeypatch.setattr(not_started.sites, "of", lambda _name: {"source": "here", "replica": "there"})
-        found = SimpleNamespace(name="lab-a", links=[Across(*drops)], refresh=lambda: None)
-        is_lost = not_started.of_lab(found)
-        now[0] += seconds
-        return is_lost
+    def start(*drops, seconds=20.0):
+        times, healthy, asked = chain([100.0], repeat(100.0 + seconds)), iter([False, False, True]), []
+        monkeypatch.setattr(compose.clock, "timer", lambda: next(times))
+        monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
+        monkeypatch.setattr(compose.Project, "_call", lambda *_: None)
+        monkeypatch.setattr(compose.Project, "_is_healthy", lambda *_: next(healthy))
+        monkeypatch.setattr(not_started, "has_lost_one", lambda *_: False)
+        monkeypatch.setattr(compose.sites, "of", lambda _name: {"source": "here", "replica": "there"})
+        found = SimpleNamespace(name="lab-a", links=[Across(*drops)], refresh=lambda: asked.append("links"))
+        compose.Project(found, ()).up()
+        return len(asked)
 
-    return lab
+    return start
 
 
-def test_a_start_that_takes_long_ends_if_large_packets_are_dropped(starting):
+def test_a_start_that_takes_long_ends_if_large_packets_are_dropped(starting, refused):
     """A replica would wait for minutes. A start of the usual length is not disturbed, and one is asked about once."""
-    slow = starting("down")
-
-    assert not starting("down", seconds=5)() and not starting()()
-    assert slow() and not slow()
-    assert not starting("all")()
+    assert refused(starting, "down").found.startswith("packets of full size cross link source-replica")
+    assert starting("down", seconds=5) == 0
+    assert starting() == starting("all") == 1
 
 
 class FarEnd:

@@ -25,8 +25,7 @@ from replication_lab.report.drill_text import text
 from replication_lab.runner import asked_drills, drill_set, succession
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.runner.succession import ByManager, TakesWrites
-from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import manager as overlays
+from replication_lab.world import catalogue, clock, compose_template
 
 from tests.unit.synthetic_drill import HISTORY, evidence, fault, summed_up
 
@@ -142,7 +141,8 @@ def test_a_manager_is_an_option_of_up_drill_and_ask():
 def test_the_overlay_of_a_manager_labels_its_services(name, topology):
     """So that a running lab tells which manager it has, and nothing of it is left behind."""
     found, kind = catalogue.topology(topology), catalogue.manager(name)
-    text = overlays.overlay("lab-x", Path("x.yaml"), found, companion.asked(MANAGER, name, kind.settings, {}))
+    asked = companion.asked(MANAGER, name, kind.settings, {})
+    text = compose_template.companion(catalogue.MANAGERS, asked, "lab-x", Path("x.yaml"), found)
     services = yaml.load(text, Loader=_Loader)["services"]
     nodes = [node.name for node in found.nodes]
 

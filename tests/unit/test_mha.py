@@ -10,8 +10,7 @@ from replication_lab.lab import managers
 from replication_lab.model.lab import companion
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.replication import failover
-from replication_lab.world import catalogue
-from replication_lab.world.docker import manager as overlays
+from replication_lab.world import catalogue, compose_template
 
 from tests.fakes.standing import Standing
 from tests.unit.test_managers import _Loader
@@ -34,7 +33,8 @@ def test_a_relay_is_refused(refused):
 def test_the_machine_of_each_node_leads_every_other_name_to_its_link(topology):
     """Also those of links that only a failover needs."""
     found = catalogue.topology(topology)
-    text = overlays.overlay("lab-x", Path("x.yaml"), found, companion.asked(MANAGER, "mha", MHA.settings, {}))
+    asked = companion.asked(MANAGER, "mha", MHA.settings, {})
+    text = compose_template.companion(catalogue.MANAGERS, asked, "lab-x", Path("x.yaml"), found)
     services = yaml.load(text, Loader=_Loader)["services"]
 
     for source, target in permutations([node.name for node in found.nodes], 2):

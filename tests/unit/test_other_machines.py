@@ -19,7 +19,7 @@ from replication_lab.report import summarise, wording
 from replication_lab.runner import described
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import compose_version, free_space, images, machine, reach, servers
+from replication_lab.world.docker import compose_version, images, machine, reach, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
@@ -210,7 +210,7 @@ def test_memory_is_that_of_the_engine_s_machine(at, monkeypatch, refused):
 
 def test_free_space_is_not_checked_where_it_is_not_known_and_that_is_said(at, engine, monkeypatch, capsys):
     """The disk of this machine is another one."""
-    monkeypatch.setattr(free_space.shutil, "disk_usage", lambda _: pytest.fail("this machine's disk was read"))
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: pytest.fail("this machine's disk was read"))
     monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: Build())
     engine(known={"replication-lab/base": Image()})
     at(DESKTOP)
@@ -328,9 +328,9 @@ def test_doctor_shows_where_the_engine_runs_and_what_is_not_known(examined):
 def test_doctor_reads_the_load_and_the_disk_of_the_engine_s_machine(examined, monkeypatch):
     """By containers of the lab there, once their images are built."""
     monkeypatch.setattr(images, "is_current", lambda _name: True)
-    monkeypatch.setattr(free_space.machine.engine.client(), "known", {free_space.READER: Image()})
+    monkeypatch.setattr(machine.engine.client(), "known", {machine.READER: Image()})
     answers = iter([f"{7 * 10**9}\n", ""])
-    monkeypatch.setattr(free_space, "_read_there", lambda _site: next(answers))
+    monkeypatch.setattr(machine, "_read_there", lambda _site: next(answers))
     found, unread = examined(DESKTOP), examined(DESKTOP)
 
     assert found["quiet"].found == "load 0.50, tasks waited for a CPU in 20% of the last 10 s"

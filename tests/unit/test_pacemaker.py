@@ -12,8 +12,7 @@ from replication_lab.model.lab import companion
 from replication_lab.model.lab.manager import MANAGER
 from replication_lab.runner import drill_set
 from replication_lab.runner.succession import ByManager, StepChange, TakesWrites
-from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import manager as overlays
+from replication_lab.world import catalogue, clock, compose_template
 
 from tests.unit.test_managers import _Loader
 
@@ -23,7 +22,7 @@ CLIENT = catalogue.IMAGES / "pacemaker" / "client"
 
 def services(topology):
     asked = companion.asked(MANAGER, "pacemaker", PACEMAKER.settings, {})
-    text = overlays.overlay("lab-x", Path("x.yaml"), catalogue.topology(topology), asked)
+    text = compose_template.companion(catalogue.MANAGERS, asked, "lab-x", Path("x.yaml"), catalogue.topology(topology))
     return yaml.load(text, Loader=_Loader)["services"]
 
 

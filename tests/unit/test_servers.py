@@ -1,6 +1,5 @@
 """Is a server by name or image recognised correctly, or refused in one error?"""
 
-import os
 import subprocess
 from types import SimpleNamespace
 
@@ -15,7 +14,7 @@ from replication_lab.model.lab.server_name import ServerName, by_node, lab_text,
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, lab_files
-from replication_lab.world.docker import compose, images, lab, mixed, project, servers
+from replication_lab.world.docker import compose, images, lab, project, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
@@ -330,15 +329,15 @@ def test_each_node_needs_what_the_topology_needs(refused):
 
 def test_equal_servers_need_no_further_compose_file():
     """The topology's own file says it all."""
-    assert mixed.overlay(catalogue.topology("async"), "mysql-8.0", FILE) == ""
-    assert mixed.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0", FILE) == ""
+    assert servers.overlay(catalogue.topology("async"), "mysql-8.0", FILE) == ""
+    assert servers.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0", FILE) == ""
 
 
 def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
     """Image, settings, and how a replica connects; four capabilities for an image of others only."""
     machine()
     text = "source=mysql-8.0 replica=vendor.example/ours:1"
-    file = msgspec.yaml.decode(mixed.overlay(catalogue.topology("async"), text, FILE))
+    file = msgspec.yaml.decode(servers.overlay(catalogue.topology("async"), text, FILE))
     source, replica = file["services"]["source"], file["services"]["replica"]
 
     assert source["image"] == "replication-lab/mysql-8.0" and "cap_add" not in source
@@ -355,14 +354,15 @@ def started(monkeypatch, tmp_path):
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
 
     def start(text, *containers):
-        given = {}
+        given, healthy = {}, iter([False, True])
 
-        def up(_files, is_lost):
-            given.update(os.environ)
-            if is_lost():
-                raise subprocess.CalledProcessError(1, "docker", stderr=b"")
+        def run(command, env, **_):
+            given.update(env)
+            return subprocess.CompletedProcess(command, 0)
 
-        monkeypatch.setattr(compose.Project, "up", up)
+        monkeypatch.setattr(subprocess, "run", run)
+        monkeypatch.setattr(compose.Project, "_is_healthy", lambda *_: next(healthy))
+        monkeypatch.setattr(compose, "LOOK_CLOSELY_SECONDS", 0)
         monkeypatch.setattr(docker_engine, "client", lambda: Holding(containers))
         project.start(LabRequest(catalogue.topology("async"), text, "lab-a"))
         return given

@@ -15,9 +15,9 @@ from replication_lab.model.lab.site import Site, placed
 from replication_lab.world import catalogue, lab_files
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import (
-    free_space,
     labels,
     leftovers,
+    machine,
     own_engine,
     project,
     site_files,
@@ -265,7 +265,7 @@ def test_a_silent_site_is_not_asked_again_by_the_same_command(apart, monkeypatch
         sites.client(DB2)
     monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: pytest.fail("it was asked again"))
 
-    assert sites.silent("lab-a") == [DB2]
+    assert list(sites.silent("lab-a")) == [DB2]
 
 
 # --- images -----------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_only_images_that_a_site_lacks_are_loaded_there(monkeypatch, refused):
     monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: there)
     loaded = []
     monkeypatch.setattr(site_images, "_copy", lambda site_, names: loaded.append((site_, names)))
-    monkeypatch.setattr(free_space, "megabytes", lambda _there: None)
+    monkeypatch.setattr(machine, "free_megabytes", lambda _there: None)
 
     site_images.bring(DB2, ["a", "b", "c", "d"])
     site_images.bring(DB2, ["a", "b"])
@@ -311,16 +311,16 @@ def test_only_images_that_a_site_lacks_are_loaded_there(monkeypatch, refused):
 
 def test_images_that_do_not_fit_on_the_disk_of_a_site_are_refused_before_they_are_loaded(monkeypatch, refused):
     """The image that reads the free space there is loaded first."""
-    own = with_images(monkeypatch, {name: image(name) for name in ("a", free_space.READER)})
+    own = with_images(monkeypatch, {name: image(name) for name in ("a", machine.READER)})
     monkeypatch.setattr(docker_engine, "client", lambda: own)
     monkeypatch.setattr(docker_engine, "of_site", lambda _endpoint: with_images(monkeypatch, {}))
     loaded = []
     monkeypatch.setattr(site_images, "_copy", lambda _site, names: loaded.append(names))
-    monkeypatch.setattr(free_space, "megabytes", lambda _there: 499 if loaded else None)
+    monkeypatch.setattr(machine, "free_megabytes", lambda _there: 499 if loaded else None)
 
-    error = refused(site_images.bring, DB2, ["a", free_space.READER])
+    error = refused(site_images.bring, DB2, ["a", machine.READER])
 
-    assert loaded == [[free_space.READER]]
+    assert loaded == [[machine.READER]]
     assert error.found == f"499 MB free on the disk of /var/lib/docker at the site {DB2}"
     assert error.expected == "500 MB to load a"
 

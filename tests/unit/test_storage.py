@@ -262,7 +262,7 @@ class BusyThenQuiet:
     def limits(self):
         return {"disk1": Limits(read_iops=80, write_iops=400)}
 
-    def measure_for_limits(self, times):
+    def measure(self, times):
         self.busy -= 1
         return {"disk1": array.Measured("replica-disk1", 80, 200 if self.busy >= 0 else 399)}
 
@@ -281,7 +281,7 @@ def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_ag
     rates = iter([80, 41, 41, 41, 41])
 
     class Two:
-        def measure_for_limits(self, times):
+        def measure(self, times):
             return {"disk1": array.Measured("a", next(rates), 400), "disk2": array.Measured("b", 160, 400)}
 
     limits = Limits(read_iops=80, write_iops=400)

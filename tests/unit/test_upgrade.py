@@ -8,7 +8,7 @@ from replication_lab.model.drill.drill_result import judge
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
-from replication_lab.world.docker import mixed
+from replication_lab.world.docker import servers
 
 from tests.unit.synthetic_drill import HISTORY, evidence
 
@@ -88,17 +88,17 @@ def test_a_doubt_is_no_refusal():
 
 def test_a_node_that_got_another_server_keeps_the_name_of_its_host():
     """Its relay logs begin with it. All nodes may run the same server by then."""
-    text = mixed.overlay(ASYNC, "mariadb", catalogue.compose_file("async"), {"replica": "0123abcd"})
+    text = servers.overlay(ASYNC, "mariadb", catalogue.compose_file("async"), {"replica": "0123abcd"})
     services = msgspec.yaml.decode(text)["services"]
 
     assert services["replica"]["hostname"] == "0123abcd"
     assert "hostname" not in services["source"]
-    assert mixed.overlay(ASYNC, "mariadb", catalogue.compose_file("async")) == ""
+    assert servers.overlay(ASYNC, "mariadb", catalogue.compose_file("async")) == ""
 
 
 def test_a_node_in_the_network_of_its_sidecar_has_no_host_of_its_own():
     """Compose refuses a host name there."""
-    text = mixed.overlay(catalogue.topology("galera"), "mariadb", catalogue.compose_file("galera"), {"node3": ""})
+    text = servers.overlay(catalogue.topology("galera"), "mariadb", catalogue.compose_file("galera"), {"node3": ""})
 
     assert "hostname" not in msgspec.yaml.decode(text)["services"]["node3"]
 

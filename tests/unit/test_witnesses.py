@@ -186,7 +186,7 @@ def commands_told(engine):
         lab = SimpleNamespace(name="lab-x", containers={"node1": node}, manager=manager)
         witness, zero = ContainerWitness(lab), clock.timer()
         for number in own:
-            with requests_made.noted_command(number, "some command"):
+            with requests_made.noted(requests_made.COMMAND, "some command", number):
                 pass
         for number, command in commands:
             for act in ("exec_create", "exec_start"):

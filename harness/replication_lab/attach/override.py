@@ -8,7 +8,7 @@ import msgspec
 from replication_lab.model.lab.attachment import API, DOOR, LABEL, NETWORK, OWNER, Attachment
 from replication_lab.model.lab.endpoint import ENDPOINT
 from replication_lab.model.lab.topology import HOST_PORTS
-from replication_lab.world import compose_template
+from replication_lab.world import compose_template, lab_files
 from replication_lab.world.docker import attachments, compose_call, machine
 from replication_lab.world.files import write_whole
 
@@ -69,13 +69,13 @@ def write(attached: Attachment, owner: str, given: attachments.KeptAttachment, l
     """Write the override file and what is kept; return the override file."""
     given.attached, given.owner, given.engine_id = attached, owner, machine.facts().engine_id
     project = attached.compose.project
-    write_whole(attachments.kept_file(project), msgspec.json.encode(given))
-    write_whole(attachments.override_file(project), override(attached, owner, linked).encode())
-    return attachments.override_file(project)
+    write_whole(lab_files.file_of(project, lab_files.ATTACHED), msgspec.json.encode(given))
+    write_whole(lab_files.file_of(project, lab_files.OVERRIDE), override(attached, owner, linked).encode())
+    return lab_files.file_of(project, lab_files.OVERRIDE)
 
 
 def start(attached: Attachment) -> None:
     """Add the Toxiproxies, then recreate the consumers with their links."""
-    path = attachments.override_file(attached.compose.project)
+    path = lab_files.file_of(attached.compose.project, lab_files.OVERRIDE)
     compose_call.up(attached.compose, dict.fromkeys(attached.added, 1), path)
     compose_call.up(attached.compose, {each.service: each.count for each in attached.consumers}, path)

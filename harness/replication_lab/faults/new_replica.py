@@ -20,8 +20,8 @@ from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker import beside, images, site_images, volumes
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker import images, site_images, volumes
+from replication_lab.world.docker.lab import Lab, Volumes
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -111,7 +111,7 @@ class NewReplica(OnServers):
             site_images.bring(lab.node(node).site, [images.PREFIX + self._way.image])
             self._run_beside(node, images.PREFIX + self._way.image, {})
 
-    def _run_beside(self, node: str, image: str, mounted: beside.Volumes) -> None:
+    def _run_beside(self, node: str, image: str, mounted: Volumes) -> None:
         # Two steps of a drill may copy to one replica.
         if self._beside not in self.lab.containers:
             self.lab.run_beside(node, self._beside, image, mounted)

@@ -15,8 +15,8 @@ from replication_lab.replication.fence import FENCES, ROLE
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import servers
 from replication_lab.world.docker.attached import AttachedLab
-from replication_lab.world.docker.exchange import exchange
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.project import exchange
 
 # MariaDB changes its system tables by this program only; MySQL does so at its start since 8.0.16.
 SYSTEM_TABLES = "mariadb-upgrade"

@@ -13,7 +13,6 @@ from replication_lab.world.docker import (
     beside_nodes,
     compose_version,
     engine,
-    free_space,
     images,
     labels,
     leftovers,
@@ -181,9 +180,9 @@ def _labs() -> Iterator[Finding]:
 
 
 def _free_space(found: EngineMachine) -> Finding:
-    free = free_space.megabytes(engine.client())
+    free = machine_of_engine.free_megabytes(engine.client())
     if free is None:
-        why = f"the image {free_space.IMAGE} is not built yet; {found.elsewhere}"
+        why = f"the image {machine_of_engine.READER_NAME} is not built yet; {found.elsewhere}"
         return Finding("disk", f"free space is not read: {why}", True)
     is_enough = free > LEAST_GB * 1000
     return Finding(

@@ -165,7 +165,7 @@ class DrillRun:
         clients, place = self._clients(), HERE if self._behind else self.lab.clients_place
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
-        with LineByLine(ledger_file) as file, observing(self.lab) as witnesses:
+        with closing(LineByLine(ledger_file)) as file, observing(self.lab) as witnesses:
             with self.ledger.writing(clients, file.write, place) as self._began:
                 used = host.own_cpu_seconds()
                 with self._heard(witnesses), closing(NoiseMeter([self.lab], clients_here=place is HERE)) as self._noise:

@@ -144,7 +144,10 @@ class LineByLine:
         """Hand a line to the operating system, with `sync` to the disk; LabError if that is impossible."""
         with self._lock, writing(self._path):
             try:
-                self._append(line)
+                left = line
+                while left:
+                    # On a disk that gets full, a part is written first; the error comes with the next part.
+                    left = left[self._file.write(left) :]
                 if sync:
                     os.fsync(self._file.fileno())
             except BaseException:
@@ -152,16 +155,5 @@ class LineByLine:
                 raise
             self._size += len(line)
 
-    def _append(self, line: bytes) -> None:
-        # On a disk that gets full, a part is written first; the error comes with the next part.
-        while line:
-            line = line[self._file.write(line) :]
-
     def close(self) -> None:
         self._file.close()
-
-    def __enter__(self) -> "LineByLine":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

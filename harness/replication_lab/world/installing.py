@@ -51,15 +51,14 @@ def allow(change: HostChange) -> None:
         raise _refused(change, f"missing: {change.why}")
     if not decided and not _is_terminal():
         raise _refused(change, f"missing: {change.why}; there is no terminal to confirm its installation")
+    listed = "".join(f"\n  {line}" for line in change.lines())
     if decided == "yes":
         if change.packages:
-            listed = "".join(f"\n  {line}" for line in change.lines())
             print(f"installing {change.why}:{listed}", file=sys.stderr, flush=True)
         return
-    listed = "\n".join(f"  {line}" for line in change.lines())
     undo = "To remove later what was added to apt: ./lab doctor --undo. " if change.files else ""
     print(
-        f"missing: {change.why}. The lab can change this host:\n{listed}\n"
+        f"missing: {change.why}. The lab can change this host:{listed}\n"
         f"{undo}To skip this question, set {VARIABLE}=yes or {VARIABLE}=no.",
         file=sys.stderr,
     )

@@ -31,20 +31,17 @@ class Journal:
 
     def write(self, event: Event) -> None:
         with self._guard:
-            self._write(event)
-
-    def _write(self, event: Event) -> None:
-        line, chain = encode(event, self._chain)
-        self._file.write(line, sync=True)
-        # Not of a line that was not written, as on a full disk.
-        self._chain = chain
-        if not self.record.events:
-            beside = self._runs / f".{LATEST}.{os.getpid()}"
-            with writing(self._runs / LATEST):
-                beside.unlink(missing_ok=True)
-                beside.symlink_to(self.folder.name)
-                beside.replace(self._runs / LATEST)
-        self.record = self.record.plus(event)
+            line, chain = encode(event, self._chain)
+            self._file.write(line, sync=True)
+            # Not of a line that was not written, as on a full disk.
+            self._chain = chain
+            if not self.record.events:
+                beside = self._runs / f".{LATEST}.{os.getpid()}"
+                with writing(self._runs / LATEST):
+                    beside.unlink(missing_ok=True)
+                    beside.symlink_to(self.folder.name)
+                    beside.replace(self._runs / LATEST)
+            self.record = self.record.plus(event)
 
     @contextmanager
     def recording(self, opening: Opening) -> Iterator[None]:

@@ -17,8 +17,9 @@ from replication_lab.world import folders
 from replication_lab.world.files import read_own, read_own_as, write_whole
 
 FOLDER = folders.KEPT / "labs"
-# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment.
-SETTINGS, STATE, RECEIVED, ATTACHED = ".env", ".json", ".received.json", ".attached"
+# The settings with which Compose was called, what was proved, what replicas have not applied, an attachment, and
+# its file for Compose.
+SETTINGS, STATE, RECEIVED, ATTACHED, OVERRIDE = ".env", ".json", ".received.json", ".attached", ".override.yaml"
 # Files for Compose: of a topology with a size of its own, of nodes that run different servers, and of emulated disks,
 # now and after a migration.
 TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE = ".topology.yaml", ".servers.yaml", ".storage.yaml", ".storage.next.yaml"
@@ -28,7 +29,7 @@ ENDPOINT, MANAGER, SITES = ".endpoint.yaml", ".manager.yaml", ".sites.yaml"
 ENGINE_ID = "LAB_ENGINE_ID"
 SUFFIXES = (
     *(SETTINGS, STATE, RECEIVED, ATTACHED),
-    *(TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE, ENDPOINT, MANAGER, SITES, ".override.yaml", ".migration.json"),
+    *(TOPOLOGY, SERVERS, STORAGE, NEXT_STORAGE, ENDPOINT, MANAGER, SITES, OVERRIDE, ".migration.json"),
 )
 # One file for each view of a lab, with the number of its process.
 VIEWED = ".viewed"

@@ -25,10 +25,8 @@ class LabTaken(LabError):
     """Another command starts, changes or removes the lab."""
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[IO[Any]]:
-    with open_private(private_folder(FOLDER) / name, "a+") as file:
-        yield file
+def _opened(name: str) -> IO[Any]:
+    return open_private(private_folder(FOLDER) / name, "a+")
 
 
 @contextmanager

@@ -68,24 +68,17 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def noted(kind: str, what: str) -> Iterator[None]:
-    """Remember the block as a request of this process."""
+def noted(kind: str, what: str, command: str = "") -> Iterator[None]:
+    """Remember the block as a request of this process; `command` is the ID that the engine gave to one it runs."""
     request = OwnRequest(kind, what, clock.timer())
     with _lock:
         _made.append(request)
+        if command:
+            _commands.append(command)
     try:
         yield
     finally:
         request.ended = clock.timer()
-
-
-@contextmanager
-def noted_command(number: str, text: str) -> Iterator[None]:
-    """Remember the block as a command that this process runs in a container, by the ID that the engine gave it."""
-    with _lock:
-        _commands.append(number)
-    with noted(COMMAND, text):
-        yield
 
 
 def commands() -> set[str]:

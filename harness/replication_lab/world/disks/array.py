@@ -96,25 +96,18 @@ class Array:
         for spindle in [self.disk(disk)] if disk else self.disks.values():
             spindle.limit(limits)
 
-    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
+    def measure(self, times: int = 1) -> dict[str, Measured]:
         """Measure all disks at once by direct I/O on a part that the array does not use; return rates by short name.
 
-        The rates include the disk's requests for others: fio gets only the capacity that a server leaves.
+        Measure reads, then writes, each for this many times the seconds in which the slowest disk shows that it keeps
+        its limits. The rates include the disk's requests for others: fio gets only the capacity that a server leaves.
         """
-        return self._measure(lambda _rate: seconds)
-
-    def measure_for_limits(self, times: int) -> dict[str, Measured]:
-        """Measure as `measure` does, for this many times the seconds in which a disk shows that it keeps its limits."""
-        return self._measure(lambda rate: times * max(MEASURED_SECONDS * SLOW / max(rate, SLOW), LEAST_SECONDS))
-
-    def _measure(self, seconds: Callable[[int], float]) -> dict[str, Measured]:
-        """Measure reads, then writes, each for the seconds at the rate of the slowest disk."""
         limits = self.limits().values()
         rates = [[getattr(one, name) or NO_LIMIT for one in limits] for name in RATES]
-        times = [f"{1000 * seconds(min(each)):.0f}ms" for each in rates]
+        seconds = [times * max(MEASURED_SECONDS * SLOW / max(min(each), SLOW), LEAST_SECONDS) for each in rates]
         depths = [str(_depth(max(each))) for each in rates]
         before = self.looks()
-        said = self.service.run("array", "measure", *times, *depths)
+        said = self.service.run("array", "measure", *(f"{1000 * each:.0f}ms" for each in seconds), *depths)
         after = self.looks()
         loads = [msgspec.json.decode(line, type=Measured) for line in said.splitlines()]
         return {
@@ -181,14 +174,14 @@ class Array:
         progress(100)
 
     def _rebuild(self, disk: str) -> None:
-        self.service.run("array", "replace", str(self._number(disk)))
+        self.service.run("array", "replace", self._number(disk))
 
     def _progress(self) -> float | None:
         said = self.service.run("array", "progress").split()
         return float(said[0]) if said else None
 
-    def _number(self, disk: str) -> int:
-        return list(self.disks).index(disk) + 1
+    def _number(self, disk: str) -> str:
+        return str(list(self.disks).index(disk) + 1)
 
     def is_mounted(self) -> bool:
         """Return whether the node's data directory is on a device of the array's, as the server sees it."""
@@ -202,20 +195,17 @@ class MachineArray(Array):
 
     inside = ("guest",)
 
-    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
+    def measure(self, times: int = 1) -> dict[str, Measured]:
         """Measure each disk while a file of the array is read and then written by direct I/O, by the disks' counters.
 
         The guest has no unused part of a disk. Many requests at a time keep all disks of the array busy.
         """
         self._fio("--rw=write", "--bs=1M")
         try:
-            reads, writes = (self._rates(direction, seconds) for direction in ("read", "write"))
+            reads, writes = (self._rates(direction, times * MEASURED_SECONDS) for direction in ("read", "write"))
         finally:
             self.server_node.run(*self.inside, "rm", "-f", MEASURED_FILE)
         return {name: Measured(f"{self.node}-{name}", reads[name], writes[name]) for name in self.disks}
-
-    def measure_for_limits(self, times: int) -> dict[str, Measured]:
-        return self.measure(times * MEASURED_SECONDS)
 
     def _rates(self, direction: str, seconds: float) -> dict[str, float]:
         """Return the requests a second of each disk, between two readings while fio runs."""
@@ -242,19 +232,18 @@ class MachineArray(Array):
 
     def _rebuild(self, disk: str) -> None:
         """Remove the member from md, and add the empty disk in its place, to which md copies the data."""
-        number = str(self._number(disk))
+        number = self._number(disk)
         for change in ("fail", "remove"):
             with suppress(LabError):
                 # md has failed and removed the disk by itself if it sent it a request meanwhile.
                 self.server_node.run(*self.inside, "array", change, number)
         self.server_node.run(*self.inside, "array", "add", number)
         clock.wait_until(
-            self._is_whole, f"the array of {self.node} to have all of its disks", REBUILD_SECONDS, every=0.5
+            lambda: {"degraded": "0", "sync": "idle"}.items() <= self._words().items(),
+            f"the array of {self.node} to have all of its disks",
+            REBUILD_SECONDS,
+            every=0.5,
         )
-
-    def _is_whole(self) -> bool:
-        words = self._words()
-        return words.get("degraded") == "0" and words.get("sync") == "idle"
 
     def _progress(self) -> float | None:
         done, _, all_ = self._words().get("done", "").partition("/")
@@ -267,11 +256,10 @@ class MachineArray(Array):
         return int(self.server_node.run(*self.inside, *ROOM, DATA).split()[-1])
 
     def is_mounted(self) -> bool:
-        try:
+        with suppress(LabError):
             self.server_node.run(*self.inside, "array", "check")
-        except LabError:
-            return False
-        return True
+            return True
+        return False
 
 
 def _with_others(load: Measured, before: Stats, after: Stats) -> Measured:
@@ -292,19 +280,15 @@ def _depth(rate: int) -> int:
 
 def arrays(lab: Lab) -> dict[str, Array]:
     """Return the lab's arrays by node; empty if no node has storage of its own."""
-    found = {node.name: _in_service(lab, node.name) for node in lab.topology.nodes}
-    return {node: each for node, each in found.items() if each}
-
-
-def _in_service(lab: Lab, node: str) -> Array | None:
-    """Return the array whose volume the node uses; while a node migrates there is a second array."""
-    mine = known(lab, node)
-    has = (
-        {mount.get("Name") for mount in lab.node(node).container.attrs["Mounts"]}
-        if mine and node in lab.containers
-        else ()
-    )
-    return next((each for each in mine if each.has_its_data(has)), None)
+    found = {}
+    for node in (each.name for each in lab.topology.nodes):
+        mine = known(lab, node)
+        is_there = mine and node in lab.containers
+        volumes = [mount.get("Name") for mount in lab.node(node).container.attrs["Mounts"]] if is_there else []
+        # While a node migrates there is a second array, whose volume it does not use.
+        if in_service := [each for each in mine if each.has_its_data(volumes)]:
+            found[node] = in_service[0]
+    return found
 
 
 def known(lab: Lab, node: str) -> list[Array]:
@@ -339,7 +323,7 @@ def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
     """
     found: dict[str, Measured] = {}
     for number in range(1, TRIES + 1):
-        for name, now in array.measure_for_limits(number).items():
+        for name, now in array.measure(number).items():
             if name not in found or not keeps(found[name], limits[name]):
                 found[name] = now
         if all(keeps(found[name], limits[name]) for name in found):

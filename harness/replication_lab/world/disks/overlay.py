@@ -84,9 +84,10 @@ def images(storages: dict[str, Storage]) -> tuple[str, ...]:
     return (*IMAGES, *machine) if storages else ()
 
 
-def array_names(storages: dict[str, Storage]) -> list[str]:
-    """Return the array services that have to run before the nodes' containers are made: those on the engine's host."""
-    return [array_name(node, storage) for node, storage in storages.items() if storage.backend != MACHINE]
+def services_before_nodes(storages: dict[str, Storage]) -> list[str]:
+    """Return the services of arrays on the engine's host, with their disks: they run before the nodes are made."""
+    on_host = [(node, storage) for node, storage in storages.items() if storage.backend != MACHINE]
+    return [name for each in on_host for name in (array_name(*each), *disk_names(*each))]
 
 
 def array_name(node: str, storage: Storage) -> str:

@@ -88,11 +88,8 @@ def arguments(limits: Limits, size: int) -> list[str]:
 
 
 def _words(settings: dict[str, int | bool]) -> list[str]:
-    return [f"{name}={_spelled(value)}" for name, value in settings.items()]
-
-
-def _spelled(value: int | bool) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    spelled = {name: ("off", "on")[value] if isinstance(value, bool) else value for name, value in settings.items()}
+    return [f"{name}={value}" for name, value in spelled.items()]
 
 
 class Spindle:

@@ -161,7 +161,10 @@ def _parts(file: BinaryIO) -> dict[str, Part]:
         header = file.read(BLOCK)
         if not header.strip(b"\0"):
             return found
-        entry = _header(header)
+        try:
+            entry = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+        except (tarfile.HeaderError, ValueError) as error:
+            raise Unfit("it is not a tar archive, or it is compressed") from error
         part = Part(offset + BLOCK, entry.size)
         offset = part.offset + -(-entry.size // BLOCK) * BLOCK
         if not 0 <= entry.size <= length - part.offset:
@@ -174,13 +177,6 @@ def _parts(file: BinaryIO) -> dict[str, Part]:
                 raise Unfit(f"it has {entry.name!r} twice")
             found[entry.name] = part
     raise Unfit(f"it has more than {MOST_FILES} files")
-
-
-def _header(block: bytes) -> tarfile.TarInfo:
-    try:
-        return tarfile.TarInfo.frombuf(block, "utf-8", "strict")
-    except (tarfile.HeaderError, ValueError) as error:
-        raise Unfit("it is not a tar archive, or it is compressed") from error
 
 
 def _refuse_kind(entry: tarfile.TarInfo) -> None:

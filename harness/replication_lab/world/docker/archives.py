@@ -54,7 +54,10 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
 
     Archives of older recipes are removed.
     """
-    try:
+    with (
+        as_lab_error(OSError, f"{folder} cannot be written", "a folder with enough free space", "lab images save DIR"),
+        as_lab_error(DockerException, "an image cannot be read", "a running Docker engine", "./lab doctor"),
+    ):
         folder.mkdir(parents=True, exist_ok=True)
         paths = {name: _save(folder, name) for name in names}
         listed = {
@@ -64,12 +67,6 @@ def save(folder: Path, names: Sequence[str]) -> Saved:
         content = msgspec.json.format(msgspec.json.encode(listed))
         with replacing(folder / LIST) as file:
             file.write(content)
-    except DockerException as error:
-        raise LabError(f"an image cannot be read: {error}", "a running Docker engine", "./lab doctor") from error
-    except OSError as error:
-        raise LabError(
-            f"{folder} cannot be written: {error.strerror}", "a folder with enough free space", "lab images save DIR"
-        ) from error
     return Saved([str(path) for path in paths.values()], str(folder / LIST), hashlib.sha256(content).hexdigest())
 
 
@@ -79,8 +76,8 @@ def _save(folder: Path, name: str) -> Path:
         image = engine.client().images.get(images.PREFIX + name)
         with replacing(path) as file:
             file.writelines(image.save(CHUNK, named=f"{images.PREFIX}{name}:latest"))
-    for old in _of(folder, name):
-        if old != path:
+    for old, whose in _in(folder).items():
+        if whose == name and old != path:
             old.unlink()
     return path
 
@@ -106,8 +103,7 @@ def load(folder: Path, tell: Tell, sha256: str = "") -> list[str]:
     With the digest of the list, each file must have the digest that the list says. That is verified before the first
     one is loaded.
     """
-    files = sorted(path for path in folder.glob("*.tar") if path.is_file())
-    found = {path: match[1] for path in files if (match := _NAME.fullmatch(path.name))}
+    found = _in(folder)
     if not found:
         raise LabError(
             f"{folder} has no archive of an image", "a folder of `lab images save`", f"lab images save {folder}"
@@ -201,6 +197,7 @@ def _path(folder: Path, name: str) -> Path:
     return folder / f"{name}-{bake_file.tag(name, engine.processor())}.tar"
 
 
-def _of(folder: Path, name: str) -> list[Path]:
-    """Return the archives of an image, of any recipe."""
-    return [path for path in folder.glob("*.tar") if (match := _NAME.fullmatch(path.name)) and match[1] == name]
+def _in(folder: Path) -> dict[Path, str]:
+    """Return the archives in a folder, of any recipe, each with the name of its image."""
+    files = sorted(path for path in folder.glob("*.tar") if path.is_file())
+    return {path: match[1] for path in files if (match := _NAME.fullmatch(path.name))}

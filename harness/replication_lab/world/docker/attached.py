@@ -72,6 +72,8 @@ class AttachedLab(Lab):
 
     attached: Attachment = field(kw_only=True)
     attached_by: str = field(kw_only=True)
+    # By node.
+    _accepted_accounts: dict[str, Account] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def all_containers(self) -> LabContainers:
@@ -197,10 +199,6 @@ class AttachedLab(Lab):
             _, self._accepted_accounts[node] = accepted(node, self.name, address, accounts, containers.get(node))
         return self._accepted_accounts[node]
 
-    @cached_property
-    def _accepted_accounts(self) -> dict[str, Account]:
-        return {}
-
     def down(self) -> None:
         """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
         # What a killed drill left in the servers. It arrives at the others by itself; any member of a cluster takes it.
@@ -244,10 +242,9 @@ def refuse_attached(lab: Lab, command: str) -> None:
 def labs() -> dict[str, AttachedLab]:
     """Return the projects that were attached from this checkout, and whose added containers exist."""
     there = attachments.containers()
-    known = attachments.all_kept().items()
-    return {name: _lab_of(name, kept.attached, kept.owner) for name, kept in known if kept.attached and name in there}
-
-
-def _lab_of(project: str, attached: Attachment, owner: str) -> AttachedLab:
-    engine = text_of_nodes(attached.images)
-    return AttachedLab(project, attached.topology, engine, {}, attached=attached, attached_by=owner)
+    found = {}
+    for name, kept in attachments.all_kept().items():
+        if (mine := kept.attached) and name in there:
+            images = text_of_nodes(mine.images)
+            found[name] = AttachedLab(name, mine.topology, images, {}, attached=mine, attached_by=kept.owner)
+    return found

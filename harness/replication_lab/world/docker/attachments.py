@@ -3,8 +3,6 @@
 An attachment is known by the file that `lab attach` wrote, never by what a label says: the label only finds containers.
 """
 
-from pathlib import Path
-
 import msgspec
 from docker.models.containers import Container
 
@@ -50,7 +48,7 @@ def kept(project: str) -> KeptAttachment | None:
 
 
 def _kept(project: str) -> KeptAttachment | None:
-    found = read_own_as(kept_file(project), KeptAttachment)
+    found = read_own_as(lab_files.file_of(project, lab_files.ATTACHED), KeptAttachment)
     return found if found and found.attached and found.attached.compose.project == project else None
 
 
@@ -72,14 +70,6 @@ def refuse_elsewhere(project: str) -> None:
         )
 
 
-def override_file(project: str) -> Path:
-    return lab_files.file_of(project, ".override.yaml")
-
-
-def kept_file(project: str) -> Path:
-    return lab_files.file_of(project, lab_files.ATTACHED)
-
-
 def accounts(project: str) -> dict[str, Account]:
     """Return the accounts that the user gave, by node."""
     found = kept(project) or KeptAttachment()
@@ -98,24 +88,20 @@ def restore(project: str) -> None:
 
 def _restore(attached: Attachment, environment: dict[str, str | None]) -> None:
     project = attached.compose.project
-    compose_call.wait_for_others(override_file(project))
+    compose_call.wait_for_others(lab_files.file_of(project, lab_files.OVERRIDE))
     now = compose_call.containers(project)
     # A service that the user has removed meanwhile is not created again.
     counts = {each.service: len(now[each.service]) for each in attached.consumers if each.service in now}
-    if counts:
-        _recreate(attached, counts, environment)
-    remove_added(project)
-    lab_files.remove(project)
-
-
-def _recreate(attached: Attachment, counts: dict[str, int], environment: dict[str, str | None]) -> None:
     with as_lab_error(
         LabError,
-        f"{', '.join(counts)} of {attached.compose.project} cannot be recreated without the lab",
+        f"{', '.join(counts)} of {project} cannot be recreated without the lab",
         f"the files of the project as at `lab attach`: {', '.join(attached.compose.files)}",
-        f"repair that, then ./lab detach --lab {attached.compose.project}; until then it still uses the lab",
+        f"repair that, then ./lab detach --lab {project}; until then it still uses the lab",
     ):
-        compose_call.up(attached.compose, counts, environment=environment)
+        if counts:
+            compose_call.up(attached.compose, counts, environment=environment)
+    remove_added(project)
+    lab_files.remove(project)
 
 
 def remove_added(project: str) -> None:

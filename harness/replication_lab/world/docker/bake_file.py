@@ -37,7 +37,7 @@ def _targets(text: str) -> dict[str, dict[str, Any]]:
 
 
 def targets_of(name: str) -> dict[str, dict[str, Any]]:
-    """Return an image's target and all targets that are built into it, by name."""
+    """Return an image's target and all targets that are built into it, by name: they are tagged along with it."""
     known, found, left = targets(), {}, [target(name)]
     while left:
         each = left.pop()
@@ -49,11 +49,6 @@ def targets_of(name: str) -> dict[str, dict[str, Any]]:
 
 def _contexts(build: dict[str, Any]) -> list[str]:
     return [build["context"], *build.get("additional_contexts", {}).values()]
-
-
-def images_of(name: str) -> list[str]:
-    """Return the targets that are built and tagged along with an image, its own among them."""
-    return sorted(targets_of(name))
 
 
 def folders_of(name: str) -> set[str]:

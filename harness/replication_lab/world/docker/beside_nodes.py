@@ -52,7 +52,7 @@ OPTIONS = (
 READINGS_OF_CLOCK = 7
 
 
-class RemoteWorker:
+class RemoteWorker(ClientPlace):
     """A running worker in a container; `options` are those of `docker run`, `where` is its place in words.
 
     `site` is the endpoint of its engine, empty for the command's own.
@@ -61,7 +61,7 @@ class RemoteWorker:
     def __init__(self, where: str, *options: str, site: str = ""):
         images.ensure([IMAGE])
         site_images.bring(site, [images.PREFIX + IMAGE])
-        self._where, self._numbers = where, itertools.count(1)
+        self._where, self.numbers = where, itertools.count(1)
         self._waiting: dict[int, queue.SimpleQueue[WorkerAnswer | None]] = {}
         self._guard = threading.Lock()
         self._process = subprocess.Popen(
@@ -93,16 +93,13 @@ class RemoteWorker:
         return self._process.poll() is not None
 
     def make(self, kind: Callable[..., Made], *arguments: Any) -> Made:
-        number = next(self._numbers)
+        number = next(self.numbers)
         self.ask(Request(number, kind, arguments, keep=True))
         return Elsewhere(self, kind, number)  # type: ignore[return-value]  # it has the methods of the kind
 
     def call(self, what: Callable[..., Made], *arguments: Any) -> Made:
         """Call a function there; its result is of the type that it is annotated with."""
-        return _decoded(self.ask(Request(next(self._numbers), what, arguments)), what)
-
-    def number(self) -> int:
-        return next(self._numbers)
+        return _decoded(self.ask(Request(next(self.numbers), what, arguments)), what)
 
     def ask(self, request: Request, write: Callable[[bytes], object] | None = None) -> msgspec.Raw:
         """Return the value that a request ended with; LabError for its error, or if the worker has ended."""
@@ -166,7 +163,7 @@ class Elsewhere:
         what = getattr(self._kind, method)
 
         def call(*arguments: Any, write: Callable[[bytes], object] | None = None) -> Any:
-            request = Request(self._at.number(), method, arguments, of=self._number, writes=write is not None)
+            request = Request(next(self._at.numbers), method, arguments, of=self._number, writes=write is not None)
             return _decoded(self._at.ask(request, write), what)
 
         return call

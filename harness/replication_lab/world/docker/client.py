@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import docker
-from docker.errors import APIError, create_api_error_from_http_exception
+from docker.errors import APIError, DockerException, create_api_error_from_http_exception
 from docker.models.containers import Container, ContainerCollection
 from requests import HTTPError, PreparedRequest, RequestException, Response, Timeout
 
@@ -47,6 +47,15 @@ def unreachable_told(site: str = "") -> Iterator[None]:
         if isinstance(error, HTTPError):
             raise
         raise EngineGone(_cause(error), site) from error
+
+
+@contextmanager
+def refusal_told(found: str, expected: str, next_step: str = "") -> Iterator[None]:
+    """Raise LabError for what the engine refuses within the block; its own words follow `found`."""
+    try:
+        yield
+    except DockerException as error:
+        raise LabError(f"{found}: {getattr(error, 'explanation', '') or error}", expected, next_step) from error
 
 
 def _cause(error: BaseException) -> object:
@@ -94,7 +103,7 @@ class WholeOutput(Container):
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
-        with requests_made.noted_command(made, cmd if isinstance(cmd, str) else " ".join(cmd)):
+        with requests_made.noted(requests_made.COMMAND, cmd if isinstance(cmd, str) else " ".join(cmd), made):
             if detach:
                 return CommandEnd(0, api.exec_start(made, detach=True))
             # A command may take as long as it needs.

@@ -1,38 +1,41 @@
 """`docker compose up` for files of a lab, and what it waits for: that services are healthy, or cannot become it."""
 
 import json
+import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.world import at_once, catalogue, clock
-from replication_lab.world.docker import labels, machine
+from replication_lab.world import at_once, catalogue, clock, lab_files
+from replication_lab.world.docker import labels, machine, not_started, sites
 from replication_lab.world.docker.engine import command_for
+from replication_lab.world.docker.lab import Lab
 
 # `docker compose up --wait` asks twice a second: a lab would wait a quarter of a second for nothing.
 LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.05, 0.5
+# A lab of two sites starts within this time.
+LONG_SECONDS = 15
 
 
 @dataclass(frozen=True)
 class Project:
-    """The Compose files of one lab, its settings, and the engine that each service runs on, if there are several.
+    """The Compose files of a lab, and the engine that each service runs on, if there are several.
 
     The engines are named by their endpoints, empty for the command's own. `nodes_apart` says that nodes, which depend
     on each other, are on several.
     """
 
-    name: str
+    lab: Lab
     files: tuple[Path, ...]
-    env_file: Path
     profiles: tuple[str, ...] = ()
     engines: Mapping[str, str] = field(default_factory=dict)
     nodes_apart: bool = False
 
-    def up(self, is_lost: Callable[[], bool], services: Sequence[str] = ()) -> None:
+    def up(self, services: Sequence[str] = ()) -> None:
         """Start services (all by default) and wait until each is healthy, or runs if it has no health check.
 
-        `subprocess.CalledProcessError`, with what Compose said, if that fails or as soon as `is_lost` says so.
+        LabError, with what Compose or a service says, if that fails, or as soon as one cannot become healthy.
         """
         at: dict[str, list[str]] = {}
         for each in (services or self.engines) if self.engines else ():
@@ -42,12 +45,19 @@ class Project:
         at_once.of_each(lambda engine: self._call("up", "--detach", *apart, *at[engine], engine=engine), at)
         if not self.engines:
             self._call("up", "--detach", *services)
-        looked = clock.timer()
+        began = looked = clock.timer()
+        crosses_sites = bool(sites.of(self.lab.name))
         while not self._is_healthy(services):
             if clock.timer() - looked >= LOOK_CLOSELY_SECONDS:
                 looked = clock.timer()
-                if is_lost():
-                    raise subprocess.CalledProcessError(1, "docker compose up", stderr=b"")
+                if not_started.has_lost_one(self.lab.name, services):
+                    raise not_started.why_not_started(self.lab)
+                # If its sites drop large packets, replicas wait for minutes for what never arrives. It is asked once.
+                if crosses_sites and clock.timer() - began >= LONG_SECONDS:
+                    crosses_sites = False
+                    self.lab.refresh()
+                    if dropped := not_started.dropped_packets(self.lab):
+                        raise dropped
             clock.pause(LOOK_SECONDS)
 
     def make_again(self, service: str) -> None:
@@ -56,7 +66,7 @@ class Project:
 
     def _call(self, *words: str, engine: str = "") -> None:
         sent = self._with_texts(engine) if engine or machine.facts().elsewhere else b""
-        self._run(*(("-f", "-") if sent else ()), *self._options, *words, engine=engine, given=sent)
+        self._run(*(("-f", "-") if sent else ()), *words, engine=engine, given=sent)
 
     def _with_texts(self, engine: str) -> bytes:
         """Return a Compose file that has the texts of the files which the lab's files name.
@@ -64,24 +74,26 @@ class Project:
         Docker mounts a file from the engine's machine, where it need not be; Compose itself writes a text into the
         containers.
         """
-        resolved = self._run(*self._options, "config", "--format", "json", engine=engine)
+        resolved = self._run("config", "--format", "json", engine=engine)
         named = {name: each["file"] for name, each in json.loads(resolved).get("configs", {}).items() if "file" in each}
         # Compose replaces what begins with "$"; JSON is YAML.
         texts = {name: json.dumps(Path(file).read_text().replace("$", "$$")) for name, file in named.items()}
         lines = [f"  {name}: !override {{content: {text}}}" for name, text in texts.items()]
         return "\n".join(["configs:", *lines]).encode()
 
-    @property
-    def _options(self) -> list[str]:
-        return ["--env-file", str(self.env_file), *(word for name in self.profiles for word in ("--profile", name))]
-
     def _run(self, *words: str, engine: str, given: bytes = b"") -> bytes:
-        files = (word for file in self.files for word in ("-f", str(file)))
-        command = [*command_for(engine), "compose", *files, *words]
-        return subprocess.run(command, cwd=catalogue.ROOT, input=given, capture_output=True, check=True).stdout
+        command = [*command_for(engine), "compose", *(word for file in self.files for word in ("-f", str(file)))]
+        command += ["--env-file", str(lab_files.file_of(self.lab.name, lab_files.SETTINGS))]
+        command += [*(word for name in self.profiles for word in ("--profile", name)), *words]
+        # A variable ENGINE in this process's environment would override that file.
+        settings = {**os.environ, **lab_files.settings(self.lab.name)}
+        done = subprocess.run(command, cwd=catalogue.ROOT, env=settings, input=given, capture_output=True, check=False)
+        if done.returncode:
+            raise not_started.why_not_started(self.lab, done.stderr.decode(errors="replace"))
+        return done.stdout
 
     def _is_healthy(self, services: Sequence[str]) -> bool:
-        found = labels.health(self.name)
+        found = labels.health(self.lab.name)
         return bool(found) and all(
             said in ("healthy", "running") for name, said in found.items() if name in services or not services
         )

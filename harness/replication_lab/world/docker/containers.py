@@ -15,6 +15,9 @@ from replication_lab.world.docker.client import EngineClient
 from replication_lab.world.host import HERE, MachineFiles
 from replication_lab.world.mysql.server import Server
 
+# What a container runs that only has to stay up: others are started in it by `docker exec`.
+WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+
 
 def of_a_lab(project: str) -> dict[str, list[Container]]:
     """Return the containers of a lab by service: each has one."""

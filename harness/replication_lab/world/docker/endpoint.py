@@ -6,28 +6,13 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from replication_lab.model.core.errors import as_lab_error
-from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.endpoint import EndpointKind
-from replication_lab.world import catalogue, compose_template
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.server import Server
 
 ANSWER_SECONDS = 5
-
-
-def overlay(lab: str, compose_file: Path, replication: str, nodes: list[str], asked: AskedCompanion) -> str:
-    """Return the Compose file that adds the endpoint to a topology."""
-    return compose_template.filled(
-        catalogue.ENDPOINTS / f"{asked.name}.yaml.j2",
-        lab=lab,
-        topology=compose_file,
-        replication=replication,
-        nodes=nodes,
-        **dict(asked.settings),
-    )
 
 
 @dataclass(frozen=True)

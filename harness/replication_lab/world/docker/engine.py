@@ -72,17 +72,7 @@ def command_for(site: str) -> list[str]:
 
 
 def _refuse_unfit(version: dict[str, Any], whose: str = "") -> None:
-    _refuse_kind(version)
-    if compose_version.is_older(version["Version"], NEEDED):
-        raise LabError(
-            f"the Docker engine{whose} is version {version['Version']}",
-            f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
-            "upgrade Docker with your package manager, then ./lab doctor",
-        )
-
-
-def _refuse_kind(version: dict[str, Any]) -> None:
-    """Raise LabError for an engine that answers as Docker does and is none, or whose containers are Windows'."""
+    """Raise LabError for an engine that is not Docker's and answers as it does, that runs no Linux, or is too old."""
     names = [str(part.get("Name", "")) for part in version.get("Components") or []]
     if any(name.startswith("Podman") for name in names):
         raise LabError(
@@ -95,6 +85,12 @@ def _refuse_kind(version: dict[str, Any]) -> None:
             f"the engine runs containers of {version['Os']}",
             "Linux containers",
             "switch the engine to Linux containers",
+        )
+    if compose_version.is_older(version["Version"], NEEDED):
+        raise LabError(
+            f"the Docker engine{whose} is version {version['Version']}",
+            f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
+            "upgrade Docker with your package manager, then ./lab doctor",
         )
 
 
@@ -145,11 +141,10 @@ def ensure() -> EngineClient:
 
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
-    try:
+    with suppress(DockerException, OSError, LabError):
         with closing(EngineClient.from_env(timeout=5, environment=by_ssh.environment())) as found:
             return bool(found.ping())
-    except (DockerException, OSError, LabError):
-        return False
+    return False
 
 
 def stop() -> bool:

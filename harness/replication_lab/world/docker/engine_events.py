@@ -121,16 +121,12 @@ class EngineEvents:
         return others
 
     def _is_natural(self, event: EngineEvent) -> bool:
-        return any(FOLLOWS.get(event.act) == other.act for other in self._near(event)) or (
-            event.act == "start" and event.container in self._restarting and self._ended_alone(event)
-        )
-
-    def _near(self, event: EngineEvent) -> list[EngineEvent]:
-        return [
-            other
+        follows = any(
+            other.act == FOLLOWS.get(event.act) and abs(other.at - event.at) <= FOLLOWS_SECONDS
             for other in list(self._heard)
-            if other.container == event.container and abs(other.at - event.at) <= FOLLOWS_SECONDS
-        ]
+            if other.container == event.container
+        )
+        return follows or (event.act == "start" and event.container in self._restarting and self._ended_alone(event))
 
     def _ended_alone(self, event: EngineEvent) -> bool:
         """Return whether a container had ended without a signal of the engine before this event."""

@@ -4,42 +4,26 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError, DockerException, ImageNotFound
+import msgspec
+from docker.errors import DockerException, ImageNotFound
 from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.world import at_once, catalogue, lock
 from replication_lab.world.console import Console
-from replication_lab.world.docker import bake_file, base_image, engine, free_space, machine, registry
+from replication_lab.world.docker import bake_file, base_image, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.base_image import last_lines
+from replication_lab.world.docker.client import refusal_told
 
 PREFIX = "replication-lab/"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-# Megabytes needed to build the images that are no engine; those of engines are in engines.yaml.
-MEGABYTES = {
-    "base": 300,
-    "toxiproxy": 900,
-    "load": 500,
-    "clients": 300,
-    "sidecar": 200,
-    "arbiter": 200,
-    "garbd": 200,
-    "haproxy": 200,
-    "keepalived": 200,
-    "mha": 300,
-    "pacemaker": 400,
-    "tools": 300,
-    "spindle": 600,
-    "array": 400,
-    "vm": 4000,
-    "sandbox": 900,
-    "maven": 700,
-}
 
 
 def ensure(names: Iterable[str]) -> None:
@@ -79,13 +63,10 @@ def _build(wanted: list[str]) -> None:
 
 
 def is_present(image: str) -> bool:
-    try:
+    with refusal_told(f"image {image[:60]}", "a name of an image", "docker images"), suppress(ImageNotFound):
         engine.client().images.get(image)
-    except ImageNotFound:
-        return False
-    except APIError as error:
-        raise LabError(f"image {image[:60]}: {error.explanation}", "a name of an image", "docker images") from error
-    return True
+        return True
+    return False
 
 
 def processor(image: str) -> str:
@@ -116,15 +97,12 @@ def have(image: str) -> None:
     if is_present(image):
         return
     print(f"pulling {image} (once)", file=sys.stderr, flush=True)
-    try:
+    with refusal_told(
+        f"image {image} is not on this machine, and pulling it failed",
+        "an image of that name here, or a registry that answers",
+        f"docker pull {image}; without a registry: docker load -i FILE",
+    ):
         engine.client().images.pull(image)
-    except DockerException as error:
-        said = getattr(error, "explanation", "") or error
-        raise LabError(
-            f"image {image} is not on this machine, and pulling it failed: {said}",
-            "an image of that name here, or a registry that answers",
-            f"docker pull {image}; without a registry: docker load -i FILE",
-        ) from error
 
 
 def said_by(image: str, script: str, shell: str = "sh", *, stdout: bool = True, **options: Any) -> tuple[int, str]:
@@ -169,9 +147,16 @@ def state(name: str) -> str:
     return "built" if is_current(name) else "built from an older recipe; rebuilt when next needed"
 
 
+@cache
+def megabytes() -> dict[str, int]:
+    """Return the megabytes needed to build each image (images.yaml, engines.yaml)."""
+    own = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, int])
+    return own | {name: each.megabytes for name, each in catalogue.engines().items()}
+
+
 def _check_space(names: Iterable[str]) -> None:
-    needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
-    free = free_space.megabytes(engine.client())
+    needed = sum(megabytes()[name] for name in names)
+    free = machine.free_megabytes(engine.client())
     if free is None:
         elsewhere = machine.facts().elsewhere
         print(f"the free space for images is not checked: {elsewhere}", file=sys.stderr, flush=True)
@@ -191,7 +176,7 @@ def _bake(names: list[str]) -> None:
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
             break
     # Bake also builds and tags the images under this one; without labels here they would lose theirs.
-    for each in sorted({each for name in names for each in bake_file.images_of(name)}):
+    for each in sorted({each for name in names for each in bake_file.targets_of(name)}):
         command += ["--set", f"{each}.labels.{RECIPE}={bake_file.digest(each)}"]
     said: list[str] = []
     with (

@@ -15,7 +15,6 @@ from replication_lab.model.lab.topology import Link, Topology
 from replication_lab.world import catalogue, owners
 from replication_lab.world.client_place import HERE, ClientPlace
 from replication_lab.world.docker import (
-    beside,
     beside_nodes,
     images,
     labels,
@@ -25,7 +24,8 @@ from replication_lab.world.docker import (
     servers,
     sites,
 )
-from replication_lab.world.docker.containers import LabContainers
+from replication_lab.world.docker.client import refusal_told
+from replication_lab.world.docker.containers import WAIT, LabContainers, engine_of
 from replication_lab.world.docker.endpoint import RunningEndpoint
 from replication_lab.world.docker.manager import RunningManager
 from replication_lab.world.docker.service import Node, Service
@@ -43,6 +43,8 @@ USER = "lab"
 PASSWORDS = {USER: "LAB_PASSWORD", "root": "LAB_ROOT_PASSWORD", "replicator": "LAB_REPLICATOR_PASSWORD"}
 DATABASE = "lab"
 MYSQL_PORT = 3306
+# How volumes are mounted, by their names, as Docker's client takes it.
+Volumes = Mapping[str, dict[str, str]]
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
@@ -241,9 +243,33 @@ class Lab:
         self.pinned.update(given)
         return given
 
-    def run_beside(self, like: str, name: str, image: str, volumes: beside.Volumes = MappingProxyType({})) -> None:
-        """Start a service of another image, with the network and the CPUs of a service that is there."""
-        beside.start(self.service(like), name, image, volumes)
+    def run_beside(self, like: str, name: str, image: str, volumes: Volumes = MappingProxyType({})) -> None:
+        """Start a service of another image, with the network and the CPUs of a service that is there.
+
+        It is removed with the lab, and has no privileges. LabError if it does not stay up.
+        """
+        images.have(image)
+        model = self.service(like).container
+        model.reload()
+        with refusal_told(
+            f"image {image} cannot run a load",
+            "an image with sh, sleep and timeout",
+            f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
+        ):
+            made = engine_of(model).containers.create(
+                image,
+                entrypoint=["sh", "-c", WAIT],
+                command=[],
+                name=f"{self.name}-{name}",
+                labels=labels.of_beside(self.name, model, name),
+                network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
+                cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
+                volumes=dict(volumes),
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges:true"],
+            )
+            made.start()
+        self.refresh()
 
     def remove_beside(self, name: str) -> None:
         """Remove a service that `run_beside` has started."""

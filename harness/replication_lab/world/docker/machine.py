@@ -5,14 +5,19 @@ What this process reads of its own machine says nothing about another one.
 
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from docker.errors import ImageNotFound
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.world.docker import compose_version, engine
+from replication_lab.world.docker.client import EngineClient
 
 DESKTOP = "Docker Desktop"
 ROOTLESS = "name=rootless"
@@ -21,6 +26,10 @@ ROOTLESS = "name=rootless"
 LOOPBACK_ONLY = (28, 0, 0)
 LOST_AT_RELOAD = ((28, 2, 0), (28, 3, 3))
 HERE = ("unix://", "npipe://", "tcp://localhost", "tcp://127.0.0.1")
+# The image whose container reads the free space for images: its root is on the disk of the engine's data.
+READER_NAME = "clients"
+READER = f"replication-lab/{READER_NAME}"
+READ_FREE = "import shutil; print(shutil.disk_usage('/').free)"
 
 
 class EngineMachine(msgspec.Struct, frozen=True):
@@ -120,3 +129,24 @@ def refuse_rootless(what: str) -> None:
             "an engine that is run by root",
             "docker context use default; ./lab doctor",
         )
+
+
+def free_megabytes(there: EngineClient) -> int | None:
+    """Return the free space of an engine, in MB; None if it is on another machine and cannot be read there."""
+    if not there.site and not facts().elsewhere:
+        root = Path(there.info()["DockerRootDir"])
+        folder = next((path for path in (root, *root.parents) if path.exists()), Path("/"))
+        return shutil.disk_usage(folder).free // 1_000_000
+    try:
+        there.images.get(READER)
+    except ImageNotFound:
+        return None
+    read = _read_there(there.site).strip()
+    return int(read) // 1_000_000 if read.isdigit() else None
+
+
+def _read_there(site: str) -> str:
+    # By Docker's own client: the SDK loses the output of a container that ends at once, on a busy machine.
+    how = ("run", "--rm", "--pull", "never", "--network", "none", "--entrypoint", "python3")
+    command = [*engine.command_for(site), *how, READER, "-c", READ_FREE]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout

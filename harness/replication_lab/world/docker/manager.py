@@ -2,31 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from replication_lab.model.lab.companion import AskedCompanion
 from replication_lab.model.lab.manager import ManagerKind, roles_in
-from replication_lab.model.lab.topology import Topology
-from replication_lab.world import at_once, catalogue, compose_template
+from replication_lab.world import at_once
 from replication_lab.world.docker.service import Service
-
-
-def overlay(lab: str, compose_file: Path, topology: Topology, asked: AskedCompanion) -> str:
-    """Return the Compose file that adds the manager to a topology.
-
-    `ports` are those at Toxiproxy by which a node replicates from each other one, {node: {other: port}}.
-    """
-    nodes = [node.name for node in topology.nodes]
-    return compose_template.filled(
-        catalogue.MANAGERS / f"{asked.name}.yaml.j2",
-        lab=lab,
-        topology=compose_file,
-        replication=topology.replication,
-        nodes=nodes,
-        ports={node: {peer: topology.port_between(peer, node) for peer in nodes if peer != node} for node in nodes},
-        source=topology.source.name,
-        **dict(asked.settings),
-    )
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,14 @@
 """Why a lab does not start: containers that cannot become healthy, and what they say of it."""
 
-import math
 import re
-import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, lab_files
-from replication_lab.world.docker import labels, servers, sites
+from replication_lab.world import lab_files
+from replication_lab.world.docker import labels, servers
 from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.packets import large_packets
@@ -24,8 +21,6 @@ NOT_REPLICATING = re.compile(
     r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
     re.DOTALL,
 )
-# A lab of two sites starts within this time.
-LONG_SECONDS = 15
 
 
 def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
@@ -34,27 +29,11 @@ def has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
     return any(_is_lost(one) for service, one in found.items() if service in services or not services)
 
 
-def of_lab(lab: Lab) -> Callable[[], bool]:
-    """Return what tells whether a lab that starts cannot become healthy.
-
-    If the sites of its nodes drop large packets, replicas wait for minutes for what never arrives. So that is asked,
-    too, once the start takes long.
-    """
-    ask_at = clock.timer() + LONG_SECONDS if sites.of(lab.name) else math.inf
-
-    def is_lost() -> bool:
-        nonlocal ask_at
-        if has_lost_one(lab.name):
-            return True
-        if clock.timer() < ask_at:
-            return False
-        ask_at = math.inf
-        lab.refresh()
-        with suppress(LabError):
-            return large_packets.refusal(lab.links) is not None
-        return False
-
-    return is_lost
+def dropped_packets(lab: Lab) -> LabError | None:
+    """Return the error for a link that drops packets of full size; None also if a far end does not answer at all."""
+    with suppress(LabError):
+        return large_packets.refusal(lab.links)
+    return None
 
 
 def _is_lost(container: Container) -> bool:
@@ -62,25 +41,22 @@ def _is_lost(container: Container) -> bool:
 
     The health checks of images/vm/guest/server and images/database/lab-health report the last two.
     """
-    if container.status in ("exited", "dead") or _health(container) == "unhealthy":
+    if container.status in ("exited", "dead") or _refused_by_its_source(container):
         return True
-    if _refused_by_its_source(container):
-        return True
-    return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
+    status, outputs = _health(container)
+    return status == "unhealthy" or any(output.startswith(GIVEN_UP) for output in outputs)
 
 
-def _health(container: Container) -> str:
-    return str(container.attrs["State"].get("Health", {}).get("Status", ""))
-
-
-def _checks(container: Container) -> list[dict[str, Any]]:
-    return container.attrs["State"].get("Health", {}).get("Log") or []
+def _health(container: Container) -> tuple[str, list[str]]:
+    """Return what a container's health check says of it, empty without one, and its outputs, the last one last."""
+    found = container.attrs["State"].get("Health", {})
+    return found.get("Status", ""), [check["Output"].strip() for check in found.get("Log") or ()]
 
 
 def _refused_by_its_source(container: Container) -> str:
     """Return the server's error if a replica cannot replicate from its source; an empty string if it can."""
-    last = _checks(container)[-1:]
-    found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
+    _, outputs = _health(container)
+    found = NOT_REPLICATING.match(outputs[-1]) if outputs else None
     return (found["stopped"] or found["refused"]) if found else ""
 
 
@@ -96,9 +72,10 @@ def _refused_ports(lab: Lab, said: str, last: str) -> LabError | None:
     return LabError(f"a host port is taken:\n  {last}", "free ports", advice)
 
 
-def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
-    said = (error.stderr or b"").decode(errors="replace").strip()
-    last = "\n  ".join(said.splitlines()[-4:])
+def why_not_started(lab: Lab, said: str = "") -> LabError:
+    """Return the error for a lab that does not start, by its containers and by what Compose has said."""
+    lab.refresh()
+    last = "\n  ".join(said.strip().splitlines()[-4:])
     if any(each in said for each in UNANSWERED):
         return EngineGone(last)
     if refused := _refused_ports(lab, said, last):
@@ -106,15 +83,19 @@ def why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)
-    # A far end that does not answer at all is told below.
-    with suppress(LabError):
-        if dropped := large_packets.refusal(lab.links):
-            return dropped
+    if dropped := dropped_packets(lab):
+        return dropped
     # Report a lost node first: it is the reason why others do not become healthy.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
-        health = container.attrs["State"].get("Health", {})
-        if container.status != "running" or health.get("Status") not in (None, "healthy"):
-            return _never_healthy(lab, service, container.status, health)
+        status, outputs = _health(container)
+        if container.status != "running" or status not in ("", "healthy"):
+            said = outputs[-1] if outputs else "no health check answered"
+            log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
+            return LabError(
+                f"{service} did not become healthy ({container.status}; {said}). Its last log lines:\n  {log}",
+                "a healthy server that replicates",
+                "./lab doctor",
+            )
     return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
 
 
@@ -126,15 +107,4 @@ def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
         f"{' cannot replicate from '.join(ends)}: {reason}",
         "servers of which one can replicate from the other",
         "./lab list engines",
-    )
-
-
-def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
-    checks = health.get("Log") or []
-    said = checks[-1]["Output"].strip() if checks else "no health check answered"
-    log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
-    return LabError(
-        f"{service} did not become healthy ({status}; {said}). Its last log lines:\n  {log}",
-        "a healthy server that replicates",
-        "./lab doctor",
     )

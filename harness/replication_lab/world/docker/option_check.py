@@ -63,9 +63,10 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
     asked = program(image)
     found: dict[Option, str] = {}
     left = [option for option in options_of(file, asked.version) if not option.name.startswith(OF_PLUGINS)]
+    takes_prefixes = asked.version.family == "mariadb" or asked.version.numbers < (5, 7)
     for option in left if asked.options else []:
         begun = [name for name in asked.options if name.startswith(option.name)]
-        if option.name not in asked.options and len(begun) == 1 and _takes_prefixes(asked.version):
+        if option.name not in asked.options and len(begun) == 1 and takes_prefixes:
             found[option] = f"it is the beginning of {begun[0]}, whose whole name the lab needs to read it back"
         elif option.name not in asked.options:
             why = why_unknown(option.name, asked.version.family) or did_you_mean(option.name, asked.options)
@@ -83,10 +84,6 @@ def complaints(image: str, file: GivenFile) -> dict[Option, str]:
             break
         found |= named
     return found
-
-
-def _takes_prefixes(version: Version) -> bool:
-    return version.family == "mariadb" or version.numbers < (5, 7)
 
 
 def _about_values(said: str) -> list[str]:

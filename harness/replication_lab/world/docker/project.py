@@ -1,10 +1,9 @@
-"""Compose projects: started, extended by an overlay, and found again by label."""
+"""Compose projects: started, extended by an overlay, started with other servers, and found again by label."""
 
 import os
 import re
 import secrets
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +18,8 @@ from replication_lab.model.lab.server_name import text_of_nodes
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.model.lab.site import Site
 from replication_lab.model.lab.topology import Topology
-from replication_lab.world import catalogue, lab_files, owners
+from replication_lab.world import catalogue, lab_files, owners, requests_made
+from replication_lab.world.compose_template import companion
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import (
     attached,
@@ -28,18 +28,15 @@ from replication_lab.world.docker import (
     images,
     labels,
     machine,
-    mixed,
-    not_started,
     servers,
     site_files,
     site_images,
     sites,
     swarm,
 )
-from replication_lab.world.docker import endpoint as endpoints
-from replication_lab.world.docker import manager as managers
 from replication_lab.world.docker.containers import environment_of
 from replication_lab.world.docker.lab import PASSWORDS, Lab
+from replication_lab.world.docker.service import Node
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
@@ -64,18 +61,17 @@ def start(asked: LabRequest) -> Lab:
     site_images.bring_all(asked)
     loads = asked.spread.services() if asked.spread else {}
     placed = site_files.services(topology, asked.sites) or loads
-    env_file = lab_files.file_of(name, lab_files.SETTINGS)
-    write_whole(env_file, _environment(lab, placed).encode())
-    file, nodes = compose_file(lab), [node.name for node in topology.nodes]
+    write_whole(lab_files.file_of(name, lab_files.SETTINGS), _environment(lab, placed).encode())
+    file = compose_file(lab)
     if catalogue.is_resized(topology.name):
         write_whole(file, catalogue.compose_text(topology.name).encode())
-    overlays = {lab_files.SERVERS: mixed.overlay(topology, asked.engine, file)}
+    overlays = {lab_files.SERVERS: servers.overlay(topology, asked.engine, file)}
     if asked.storage:
         overlays[lab_files.STORAGE] = storage_overlay.overlay(name, file, asked.storage)
     if asked.endpoint:
-        overlays[lab_files.ENDPOINT] = endpoints.overlay(name, file, topology.replication, nodes, asked.endpoint)
+        overlays[lab_files.ENDPOINT] = companion(catalogue.ENDPOINTS, asked.endpoint, name, file, topology)
     if asked.manager and catalogue.manager(asked.manager.name).image:
-        overlays[lab_files.MANAGER] = managers.overlay(name, file, topology, asked.manager)
+        overlays[lab_files.MANAGER] = companion(catalogue.MANAGERS, asked.manager, name, file, topology)
     is_apart = len(set(asked.sites.values())) > 1
     overlays[lab_files.SITES] = (
         site_files.overlay(name, topology, asked.sites)
@@ -90,25 +86,20 @@ def start(asked: LabRequest) -> Lab:
     profiles = ("load",) if asked.load else ()
     every = {**dict.fromkeys(site_files.names(topology), Site()), **loads} if loads else placed
     engines = {each: site.endpoint for each, site in every.items() if each not in site_files.OPTIONAL or asked.load}
-    started = compose.Project(name, tuple(files), env_file, profiles, engines, is_apart)
+    started = compose.Project(lab, tuple(files), profiles, engines, is_apart)
     try:
-        # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with exported(_settings(lab)), swarm.network_made(name, asked.sites):
-            if arrays := storage_overlay.array_names(asked.storage):
+        with swarm.network_made(name, asked.sites):
+            if arrays := storage_overlay.services_before_nodes(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
-                started.up(lambda: not_started.has_lost_one(name), arrays)
-            started.up(not_started.of_lab(lab))
+                started.up(arrays)
+            started.up()
         _refuse_another_server(lab)
         if dropped := large_packets.refusal(lab.links):
             raise dropped
-    except BaseException as error:
-        try:
-            if isinstance(error, subprocess.CalledProcessError):
-                raise swarm.explained(not_started.why_not_started(lab, error), asked.sites) from error
-            raise
-        finally:
-            with signals_held():
-                lab.down()
+    except BaseException:
+        with signals_held():
+            lab.down()
+        raise
     return lab
 
 
@@ -143,34 +134,46 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    running = _of_running(lab, overlay)
-    try:
-        with exported(lab_files.settings(lab.name)):
-            running.up(lambda: not_started.has_lost_one(lab.name, services), services)
-    except subprocess.CalledProcessError as error:
-        lab.refresh()
-        raise not_started.why_not_started(lab, error) from error
+    _running(lab, overlay).up(services)
     lab.refresh()
 
 
-def make_again(lab: Lab, service: str) -> None:
-    """Make the container of a service again as the files of the lab say now, without starting it."""
-    try:
-        with exported(lab_files.settings(lab.name)):
-            _of_running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(service)
-    except subprocess.CalledProcessError as error:
-        raise not_started.why_not_started(lab, error) from error
+def exchange(lab: Lab, name: str, text: str, keep: Sequence[str]) -> None:
+    """Stop a node's server, and start the server of that text (an engine, or ENGINE:VERSION) on the same data.
+
+    The node's container is made again from another image, with the same volumes. `keep` are files that the new one gets
+    before its server starts, if the old one has them: they are not on a volume. It returns when the new container runs.
+    Its server may still be starting, or refuse the data.
+    """
+    node = lab.node(name)
+    site_images.bring(node.site, [servers.image_of(text)])
+    kept = {path: content for path in keep if (content := node.text_of(path))}
+    lab.exchanged[name] = text
+    hosts = {each: _own_host(lab.node(each)) for each in lab.exchanged}
+    differing = servers.overlay(lab.topology, text_of_nodes(lab.servers_of_nodes), compose_file(lab), hosts)
+    write_whole(lab_files.file_of(lab.name, lab_files.SERVERS), differing.encode())
+    node.stop()
+    with requests_made.noted(requests_made.EXCHANGE, name):
+        _running(lab, lab_files.file_of(lab.name, lab_files.STORAGE)).make_again(name)
+    lab.refresh()
+    for path, content in kept.items():
+        lab.node(name).put(path, content.encode())
+    lab.node(name).start_again()
 
 
-def _of_running(lab: Lab, overlay: Path) -> compose.Project:
+def _own_host(node: Node) -> str:
+    """Return the name of a node's host; empty for a node in the network of its sidecar, whose name it has."""
+    return str(node.container.attrs["Config"]["Hostname"]) if node.network() is node.container else ""
+
+
+def _running(lab: Lab, overlay: Path) -> compose.Project:
     """Return the files of a running lab, those that there are, and an overlay."""
     suffixes = (lab_files.SERVERS, lab_files.ENDPOINT, lab_files.MANAGER, lab_files.SITES)
     written = [lab_files.file_of(lab.name, suffix) for suffix in suffixes]
     files = tuple(file for file in (compose_file(lab), *written, overlay) if file.exists())
     engines = {service: site.endpoint for service, site in sites.of(lab.name).items()}
     is_apart = len({engines.get(node.name) for node in lab.topology.nodes}) > 1
-    settings = lab_files.file_of(lab.name, lab_files.SETTINGS)
-    return compose.Project(lab.name, files, settings, engines=engines, nodes_apart=is_apart)
+    return compose.Project(lab, files, engines=engines, nodes_apart=is_apart)
 
 
 def check_state_transfer() -> None:
@@ -178,13 +181,6 @@ def check_state_transfer() -> None:
     chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
     if chosen not in STATE_TRANSFERS:
         raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
-
-
-def _environment(lab: Lab, placed: Mapping[str, Site]) -> str:
-    # The lab itself reads the topology's file from here: it never opens a file that a label names.
-    file, engine_id = compose_file(lab), machine.facts().engine_id
-    settings = {**_settings(lab), TOPOLOGY: quote(str(file)), lab_files.ENGINE_ID: engine_id, **sites.setting(placed)}
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 @contextmanager
@@ -202,24 +198,29 @@ def exported(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _settings(lab: Lab) -> dict[str, str]:
+def _environment(lab: Lab, placed: Mapping[str, Site]) -> str:
     texts = servers.of_nodes(lab.topology, lab.engine)
     server, mixes = servers.ready(texts[lab.topology.source.name]), len(set(texts.values())) > 1
-    return {
+    settings = {
         "COMPOSE_PROJECT_NAME": lab.name,
         # A topology of the user's own extends the services there.
         "LAB_COMPOSE": str(catalogue.COMPOSE),
         "ENGINE": server.engine,
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
-        **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
+        **({"LAB_CHARACTERS": servers.CHARACTERS} if mixes else {}),
         **{PASSWORDS[user]: password for user, password in lab.passwords.items()},
         "LAB_OWNER": owners.owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
         # Of the account that an endpoint checks the nodes with; made of another, so that no place has to keep it.
         "LAB_ENDPOINT_PASSWORD": sha256(f"endpoint {lab.passwords['root']}".encode()).hexdigest()[:16],
+        # The lab itself reads the topology's file from here: it never opens a file that a label names.
+        TOPOLOGY: quote(str(compose_file(lab))),
+        lab_files.ENGINE_ID: machine.facts().engine_id,
+        **sites.setting(placed),
     }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 def find(name: str | None = None) -> Lab:

@@ -53,9 +53,10 @@ def fetched(name: str) -> Image | str:
     """Return an image of the current recipe from the registry of LAB_IMAGES, or the reason why there is none."""
     repository, tag = reference(prefix(), name)
     wanted = f"{repository}:{tag}"
-    digest = _digest(wanted)
-    if digest == "":
-        return f"{_digests()} has no digest of {wanted}"
+    digests = _digests()
+    digest = _pinned(digests).get(wanted) if digests else None
+    if digests and not digest:
+        return f"{digests} has no digest of {wanted}"
     try:
         image = engine.client().images.pull(repository, digest or tag)
         # What is pulled by its digest has no tag, and `lab clean --images` finds images by their tags.
@@ -73,12 +74,6 @@ def _digests() -> Path | None:
     if path := os.environ.get(DIGESTS):
         return Path(path)
     return None if os.environ.get(VARIABLE) or not base_image.RELEASED.is_file() else base_image.RELEASED
-
-
-def _digest(wanted: str) -> str | None:
-    """Return the digest that the file of digests has for an image, "" if none; None without such a file."""
-    path = _digests()
-    return None if path is None else _pinned(path).get(wanted, "")
 
 
 def _pinned(path: Path) -> dict[str, str]:

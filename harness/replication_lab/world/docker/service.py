@@ -20,6 +20,7 @@ from replication_lab.model.lab.storage import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import machine, reach, sites, sql_client
+from replication_lab.world.docker.client import refusal_told
 from replication_lab.world.docker.containers import LabContainers, engine_of, environment_of, seconds_of
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.machines import guest
@@ -58,6 +59,12 @@ class Service:
                 f"{self.project} has no container {self.name}", ", ".join(sorted(containers)), "./lab status"
             )
         return containers[self.name]
+
+    def _as_it_is(self) -> Container:
+        """Return the container with its state and its settings now."""
+        container = self.container
+        container.reload()
+        return container
 
     def published(self, port: int) -> tuple[str, int]:
         """Return the host and port at which this process reaches a container's port; LabError if it does not run."""
@@ -118,14 +125,12 @@ class Service:
 
     def run(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
         """Run a command in the container and return its output; LabError with its last lines if it fails."""
-        try:
+        with refusal_told(
+            f"`{' '.join(command)[:120]}` cannot be run in {self.name}",
+            "a running container",
+            f"./lab status --lab {self.project}",
+        ):
             answer = self.container.exec_run(list(command), demux=True, environment=dict(environment or {}))
-        except APIError as error:
-            raise LabError(
-                f"`{' '.join(command)[:120]}` cannot be run in {self.name}: {error.explanation or error}",
-                "a running container",
-                f"./lab status --lab {self.project}",
-            ) from error
         pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
@@ -172,12 +177,12 @@ class Service:
 
     def _apply(self, act: Callable[[Container], object]) -> None:
         """Apply an action to a container; LabError if the engine refuses, as for one that has ended by itself."""
-        try:
+        with refusal_told(
+            f"{self.name} of {self.project}",
+            "a container that is in the right state for this command",
+            f"./lab status --lab {self.project}",
+        ):
             act(self.container)
-        except APIError as error:
-            said = f"{self.name} of {self.project}: {error.explanation or error}"
-            expected = "a container that is in the right state for this command"
-            raise LabError(said, expected, f"./lab status --lab {self.project}") from error
 
     def kill(self, signal: str = "SIGKILL") -> None:
         """Send a signal to a container's first process: SIGKILL is like a power cut, but the page cache survives."""
@@ -213,21 +218,16 @@ class Service:
 
     def started_at(self) -> str:
         """Return when a container was last started, ISO 8601."""
-        container = self.container
-        container.reload()
-        return container.attrs["State"]["StartedAt"]
+        return self._as_it_is().attrs["State"]["StartedAt"]
 
     def state(self) -> tuple[str, int]:
         """Return a container's current status and exit status."""
-        container = self.container
-        container.reload()
+        container = self._as_it_is()
         return container.status, container.attrs["State"]["ExitCode"]
 
     def is_healthy(self) -> bool:
         """Return whether the container's own health check reports healthy now."""
-        container = self.container
-        container.reload()
-        return container.attrs["State"].get("Health", {}).get("Status") == "healthy"
+        return self._as_it_is().attrs["State"].get("Health", {}).get("Status") == "healthy"
 
     def failed_check(self) -> str:
         """Return the last health check's output if it failed, such as "joining: 154 MiB …"; else ""."""
@@ -240,14 +240,12 @@ class Service:
 
     def dated_logs(self) -> list[tuple[float, str]]:
         """Return each line of a container's log with its time in seconds since the epoch; LabError if there is none."""
-        try:
+        with refusal_told(
+            f"the log of {self.name} cannot be read",
+            "a container that is there, and whose log the engine keeps",
+            f"docker inspect {self.container.name}",
+        ):
             lines = self.container.logs(timestamps=True).decode(errors="replace").splitlines()
-        except APIError as error:
-            raise LabError(
-                f"the log of {self.name} cannot be read: {error.explanation or error}",
-                "a container that is there, and whose log the engine keeps",
-                f"docker inspect {self.container.name}",
-            ) from error
         dated = (line.partition(" ") for line in lines)
         return [(datetime.fromisoformat(at).timestamp(), text) for at, _, text in dated]
 
@@ -263,7 +261,7 @@ class Service:
 
     def cpu_quota_us(self) -> int:
         """Return the microseconds of CPU that a container gets in each period; 0 for no limit."""
-        return max(self._host_config()["CpuQuota"], 0)
+        return max(self._as_it_is().attrs["HostConfig"]["CpuQuota"], 0)
 
     def limit_cpu(self, quota_us: int, period_us: int) -> None:
         """Limit a container to this many microseconds of CPU in each period; 0 for no limit."""
@@ -275,7 +273,7 @@ class Service:
 
     def memory_limit(self) -> int:
         """Return the bytes that a container may use; 0 for no limit."""
-        limit = self._host_config()["Memory"]
+        limit = self._as_it_is().attrs["HostConfig"]["Memory"]
         return limit if 0 < limit < docker_engine.memory() else 0
 
     def memory_used(self) -> int:
@@ -289,11 +287,6 @@ class Service:
         """
         most = limit or docker_engine.memory()
         self.container.update(mem_limit=most, memswap_limit=most)
-
-    def _host_config(self) -> dict[str, Any]:
-        container = self.container
-        container.reload()
-        return container.attrs["HostConfig"]
 
 
 @dataclass(frozen=True)
@@ -311,10 +304,9 @@ class Node(Service):
 
     def answers(self) -> bool:
         """Return whether its server answers a query."""
-        try:
+        with suppress(LabError):
             return bool(self.server().version())
-        except LabError:
-            return False
+        return False
 
     def answers_soon(self) -> bool:
         """Return whether its container runs and its server answers within SOON_SECONDS; a frozen one does not."""
@@ -372,8 +364,6 @@ def stays_open(address: tuple[str, int]) -> bool:
 
 def reachable(address: str, port: int) -> bool:
     """Return whether something accepts connections at this address."""
-    try:
-        with socket.create_connection((address, port), timeout=0.3):
-            return True
-    except OSError:
-        return False
+    with suppress(OSError), socket.create_connection((address, port), timeout=0.3):
+        return True
+    return False

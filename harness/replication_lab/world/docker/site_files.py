@@ -75,23 +75,14 @@ def published(topology: Topology, address: str, load: SpreadLoad | None = None) 
 
     By it the lab also publishes its servers on the address, and has the containers of the load.
     """
-    # Several labs of a question are up at the same time, each on ports that are free.
-    on_address = _on_address(topology, address, any_port=bool(load)) if address else {}
-    loads = dict.fromkeys(load.services(), _parts()["client"]) if load else {}
-    added = {**on_address, **loads}
+    added = dict.fromkeys(load.services(), _parts()["client"]) if load else {}
+    for node in topology.nodes if address else ():
+        # Nodes of a cluster are in the network of a sidecar.
+        owner = _document(topology)["services"][node.name].get("network_mode", "").removeprefix("service:") or node.name
+        # Several labs of a question are up at the same time, each on ports that are free.
+        port = f"{address}:{HOST_PORTS}:{SERVER_PORT}" if load else _port(topology, node.name, address)
+        added[owner] = {"ports": [port]}
     return ADDRESS_HEAD.format(name=topology.name) + msgspec.yaml.encode({"services": added}).decode() if added else ""
-
-
-def _on_address(topology: Topology, address: str, any_port: bool) -> dict[str, Any]:
-    services = _document(topology)["services"]
-    # Nodes of a cluster are in the network of a sidecar.
-    own = {node.name: services[node.name].get("network_mode", "") for node in topology.nodes}
-    return {
-        mode.removeprefix("service:") or name: {
-            "ports": [f"{address}:{HOST_PORTS}:{SERVER_PORT}" if any_port else _port(topology, name, address)]
-        }
-        for name, mode in own.items()
-    }
 
 
 def _port(topology: Topology, node: str, address: str) -> str:

@@ -11,7 +11,7 @@ from replication_lab.model.lab.lab_request import LabRequest
 from replication_lab.model.lab.site import GALERA
 from replication_lab.model.lab.spread_load import LOAD
 from replication_lab.world import lock
-from replication_lab.world.docker import engine, free_space, images, servers, sites
+from replication_lab.world.docker import engine, images, machine, servers, sites
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.client import EngineClient
 
@@ -19,15 +19,15 @@ from replication_lab.world.docker.client import EngineClient
 def bring_all(asked: LabRequest) -> None:
     """Bring to other sites the images of a lab's nodes, of its own services, and of the clients that measure there."""
     nodes = [servers.image_of(text) for text in servers.of_nodes(asked.topology, asked.engine).values()]
-    own = ["toxiproxy", free_space.IMAGE, *(["load"] if asked.load else [])]
+    own = ["toxiproxy", machine.READER_NAME, *(["load"] if asked.load else [])]
     own += ["sidecar"] if asked.topology.replication == GALERA else []
     for endpoint in sorted({site.endpoint for site in asked.sites.values()} - {""}):
-        images.ensure([free_space.IMAGE])
+        images.ensure([machine.READER_NAME])
         bring(endpoint, list(dict.fromkeys([*nodes, *(images.PREFIX + each for each in own)])))
     # Also those by which the machine there is read.
     for endpoint in sorted({*(asked.spread.endpoints if asked.spread else ())} - {""}):
-        images.ensure([free_space.IMAGE])
-        bring(endpoint, [images.PREFIX + each for each in ("toxiproxy", free_space.IMAGE, LOAD)])
+        images.ensure([machine.READER_NAME])
+        bring(endpoint, [images.PREFIX + each for each in ("toxiproxy", machine.READER_NAME, LOAD)])
 
 
 def bring(site: str, names: Iterable[str]) -> None:
@@ -41,7 +41,7 @@ def bring(site: str, names: Iterable[str]) -> None:
         if wanted := [name for name in names if not _has(there, name)]:
             _refuse_another_processor(site, there)
             # The image that reads the free space there goes first.
-            reader = [name for name in wanted if name == free_space.READER]
+            reader = [name for name in wanted if name == machine.READER]
             for part in filter(None, (reader, [name for name in wanted if name not in reader])):
                 _refuse_full(site, there, part)
                 _copy(site, part)
@@ -70,7 +70,7 @@ def _refuse_another_processor(site: str, there: EngineClient) -> None:
 
 def _refuse_full(site: str, there: EngineClient, names: list[str]) -> None:
     needed = sum(engine.client().images.get(name).attrs["Size"] for name in names) // 1_000_000
-    free = free_space.megabytes(there)
+    free = machine.free_megabytes(there)
     if free is not None and free < needed:
         raise LabError(
             f"{free} MB free on the disk of {there.info()['DockerRootDir']} at the site {site}",

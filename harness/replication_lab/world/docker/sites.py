@@ -95,14 +95,14 @@ def clients(project: str = "") -> list[EngineClient]:
     return found
 
 
-def silent(project: str) -> list[str]:
-    """Return the endpoints of a lab's sites that do not answer."""
-    found = []
+def silent(project: str) -> dict[str, LabError]:
+    """Return the endpoints of a lab's sites that do not answer, each with the error."""
+    found = {}
     for endpoint in others(project):
         try:
             client(endpoint)
-        except LabError:
-            found.append(endpoint)
+        except LabError as error:
+            found[endpoint] = error
     return found
 
 
@@ -116,12 +116,8 @@ def refuse_silent(project: str, forgotten: Collection[str] = ()) -> None:
 
     Those that the user has `forgotten`, by their endpoints, are gone for good.
     """
-    for endpoint in others(project):
-        if endpoint in forgotten:
-            continue
-        try:
-            client(endpoint)
-        except LabError as error:
+    for endpoint, error in silent(project).items():
+        if endpoint not in forgotten:
             raise LabError(
                 f"{error.found}: what {project} has there is not removed ({services_at(project, endpoint)})",
                 f"a site that answers; if it is lost for good: ./lab down --lab {project} --forget-site {endpoint}",
@@ -149,9 +145,6 @@ def forgettable(project: str, named: Iterable[str]) -> list[str]:
 
 def refuse_missing(project: str, service: str) -> None:
     """Raise LabError if a service of a lab is on a site that does not answer."""
-    if found := of(project).get(service):
-        try:
-            client(found.endpoint)
-        except LabError as error:
-            said = f"{service} of {project} is not seen: {error.found}"
-            raise LabError(said, error.expected, error.next_step) from error
+    if error := silent(project).get(of_service(project, service).endpoint):
+        said = f"{service} of {project} is not seen: {error.found}"
+        raise LabError(said, error.expected, error.next_step) from error

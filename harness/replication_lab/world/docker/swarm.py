@@ -25,7 +25,8 @@ def network_made(project: str, nodes: Mapping[str, Site]) -> Iterator[None]:
     """Make the overlay network of a lab on one of its engines, a manager; nothing for a lab without one.
 
     Within the block a container holds it on each other engine: Compose refuses a network that a worker does not know
-    yet. LabError if the engines are not in one swarm, or none of them is a manager.
+    yet. LabError if the engines are not in one swarm, or none of them is a manager; an error of the block tells what an
+    encrypted network needs.
     """
     found = {site.endpoint: site for site in nodes.values() if site.is_on_overlay}
     if not found:
@@ -41,6 +42,10 @@ def network_made(project: str, nodes: Mapping[str, Site]) -> Iterator[None]:
     holders = at_once.of_each(lambda client: _held(client, name, marks), others)
     try:
         yield
+    except LabError as error:
+        if encrypted:
+            error.expected = f"{error.expected}; for {NETWORK_OPTION} {ENCRYPTED}, {KERNEL}".lstrip("; ")
+        raise
     finally:
         for each in holders:
             removal.remove_container(each)
@@ -49,13 +54,6 @@ def network_made(project: str, nodes: Mapping[str, Site]) -> Iterator[None]:
 def _held(client: EngineClient, name: str, marks: Mapping[str, str]) -> Container:
     """Start a container in a network, with these labels."""
     return client.containers.run(HOLDER, detach=True, network=name, labels=dict(marks))
-
-
-def explained(error: LabError, nodes: Mapping[str, Site]) -> LabError:
-    """Return the error of a start with what an encrypted network needs of the kernels, if one was asked for."""
-    if any(site.network == ENCRYPTED for site in nodes.values()):
-        error.expected = f"{error.expected}; for {NETWORK_OPTION} {ENCRYPTED}, {KERNEL}".lstrip("; ")
-    return error
 
 
 def join(machines: Mapping[str, str]) -> None:
@@ -117,10 +115,9 @@ def leave(endpoints: Collection[str]) -> None:
 def is_one(endpoints: Collection[str]) -> bool:
     """Return whether these engines are in one swarm, with a manager among them."""
     engines = {endpoint: sites.client(endpoint) for endpoint in endpoints}
-    try:
+    with suppress(LabError):
         return bool(_manager(engines))
-    except LabError:
-        return False
+    return False
 
 
 def _manager(engines: Mapping[str, EngineClient]) -> EngineClient:

@@ -5,7 +5,7 @@ trigger a table would change others a second time.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pymysql
@@ -69,17 +69,11 @@ def _copy_table(reader: Connection, writer: Connection, table: str) -> None:
         for row in rows_of(reader, f"SHOW COLUMNS FROM {table}")
         if not COMPUTED.search(row["Extra"].upper())
     )
-    for rows in _batches(reader, f"SELECT {columns} FROM {table}"):
-        places = ", ".join(["%s"] * len(rows[0]))
-        with writer.cursor() as cursor:
+    with reader.cursor(pymysql.cursors.SSCursor) as unread, writer.cursor() as cursor:
+        unread.execute(f"SELECT {columns} FROM {table}")
+        while rows := unread.fetchmany(ROWS_AT_A_TIME):
+            places = ", ".join(["%s"] * len(rows[0]))
             cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", rows)
-
-
-def _batches(reader: Connection, query: str) -> Iterator[list[tuple]]:
-    with reader.cursor(pymysql.cursors.SSCursor) as cursor:
-        cursor.execute(query)
-        while rows := cursor.fetchmany(ROWS_AT_A_TIME):
-            yield list(rows)
 
 
 # --- what refers to tables --------------------------------------------------------------------------------------------

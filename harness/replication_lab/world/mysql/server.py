@@ -1,11 +1,11 @@
 """SQL to one server."""
 
-import copy
 import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import pymysql
@@ -61,7 +61,8 @@ class Server:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the same server for another process: with its own connection, and the password of its user only."""
         password = {self._user: self.passwords[self._user]}
-        return _server, (self.name, self.address, self.dialect, password, self._user, self._encrypted)
+        make = partial(Server, user=self._user, encrypted=self._encrypted)
+        return make, (self.name, self.address, self.dialect, password)
 
     def connect(
         self,
@@ -103,14 +104,9 @@ class Server:
 
     def at(self, address: tuple[str, int]) -> "Server":
         """Return the same server by another address, such as that of a link."""
-        other = copy.copy(self)
-        other.address, other._connection, other._lock = address, None, threading.RLock()
-        return other
-
-    def __copy__(self) -> "Server":
-        """Return the same server of the same kind, with all that is known of it: a copy stays in this process."""
+        # With all that is known of it, which `__reduce__` does not hand out.
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, address=address, _connection=None, _lock=threading.RLock())
         return other
 
     def another(self) -> "Server":
@@ -269,12 +265,6 @@ class Server:
             raise failure(self.name, "a session's statement", error, answer_seconds) from error
         finally:
             connection.close()
-
-
-def _server(
-    name: str, address: tuple[str, int], dialect: Dialect, passwords: Mapping[str, str], user: str, encrypted: bool
-) -> Server:
-    return Server(name, address, dialect, passwords, user=user, encrypted=encrypted)
 
 
 def rows_of(connection: pymysql.Connection, sql: str) -> list[dict[str, Any]]:

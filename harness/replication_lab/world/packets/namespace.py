@@ -5,15 +5,17 @@ The container beside it has the one capability NET_ADMIN. Nothing on the host ch
 
 import threading
 from collections.abc import Iterable
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.world.docker import beside, images, labels, site_images
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.containers import engine_of
+from replication_lab.world.docker import images, labels, site_images
+from replication_lab.world.docker.client import refusal_told
+from replication_lab.world.docker.containers import WAIT, engine_of
 from replication_lab.world.docker.service import Service
 from replication_lab.world.machines.guest import IN_GUEST, SILENT
 
@@ -33,18 +35,6 @@ class Silent(Refused):
     """Nothing runs scripts there now."""
 
 
-class Namespace(Protocol):
-    """Where scripts run that change what happens to packets."""
-
-    def run(self, script: str) -> str:
-        """Return the output of a script; Refused if it fails."""
-        ...
-
-    def run_if_used(self, script: str) -> str:
-        """Return the output of a script; an empty string, without running it, if none ran here before."""
-        ...
-
-
 class Beside:
     """The namespace of a container, changed by another one that shares it."""
 
@@ -56,25 +46,23 @@ class Beside:
         return f"{self._owner.name}-packets"
 
     def run(self, script: str) -> str:
+        """Return the output of a script; Refused if it fails."""
         return _run(self._helper() or self._made(), [], script)
 
     def run_if_used(self, script: str) -> str:
+        """Return the output of a script; an empty string, without running it, if none ran here before."""
         helper = self._helper()
         return _run(helper, [], script) if helper else ""
 
     def _helper(self) -> Container | None:
         """Return the container that is in the namespace; a service that was restarted has another namespace."""
-        try:
+        with _usable(self.service), suppress(NotFound):
             found = engine_of(self._owner.container).containers.get(f"{self._owner.project}-{self.service}")
-            if found.labels.get(STARTED) != self._since():
-                return None
-            if found.status != "running":
-                found.start()
-        except NotFound:
-            return None
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
-        return found
+            if found.labels.get(STARTED) == self._since():
+                if found.status != "running":
+                    found.start()
+                return found
+        return None
 
     def _network(self) -> Container:
         network = self._owner.network()
@@ -96,12 +84,12 @@ class Beside:
         network, since = self._network(), self._since()
         client = engine_of(network)
         name = f"{self._owner.project}-{self.service}"
-        try:
+        with _usable(self.service):
             for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}, ignore_removed=True):
                 old.remove(force=True)
             made = client.containers.create(
                 images.PREFIX + IMAGE,
-                entrypoint=["bash", "-c", beside.WAIT],
+                entrypoint=["bash", "-c", WAIT],
                 command=[],
                 name=name,
                 labels={**labels.of_beside(self._owner.project, network, self.service), STARTED: since},
@@ -111,8 +99,6 @@ class Beside:
             )
             made.start()
             made.reload()
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
         self._owner.containers.refresh()
         return made
 
@@ -124,11 +110,12 @@ class Guest:
         self._machine = machine
 
     def run(self, script: str) -> str:
+        """Return the output of a script; Refused if it fails."""
         self._machine.put(USED, b"yes")
         return _run(self._machine.container, IN_GUEST, script)
 
     def run_if_used(self, script: str) -> str:
-        """Return the output of a script; an empty string also if the machine is off, since nothing is left then."""
+        """Do the same as that of a container; an empty string also if the machine is off: nothing is left then."""
         if self._machine.state()[0] != "running" or not self._machine.text_of(USED):
             return ""
         try:
@@ -137,16 +124,17 @@ class Guest:
             return ""
 
 
-def _unusable(name: str, error: Exception) -> LabError:
-    said = getattr(error, "explanation", "") or error
-    return LabError(f"the container {name}, which changes packets, does not work: {said}", "a running container")
+# Where scripts run that change what happens to packets.
+Namespace = Beside | Guest
+
+
+def _usable(name: str) -> AbstractContextManager[None]:
+    return refusal_told(f"the container {name}, which changes packets, does not work", "a running container")
 
 
 def _run(container: Container, prefix: list[str], script: str) -> str:
-    try:
+    with _usable(str(container.name)):
         answer = container.exec_run([*prefix, "bash", "-c", script], demux=True)
-    except APIError as error:
-        raise _unusable(str(container.name), error) from error
     pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
     out, err = (part.decode(errors="replace") for part in pair)
     if answer.exit_code:
@@ -169,6 +157,14 @@ def impossible(what: str, said: str) -> LabError:
     else:
         why = f"its rule was refused: {last}"
     return LabError(f"packets cannot be {what}: {why}", f"a kernel with this feature, or no packets that are {what}")
+
+
+def read(namespace: Namespace, script: str, what: str) -> str:
+    """Return the output of a script if one ran there before; LabError, with `what`, if the kernel refuses it."""
+    try:
+        return namespace.run_if_used(script)
+    except Refused as error:
+        raise impossible(what, str(error)) from error
 
 
 def refused_here(script: str) -> str:

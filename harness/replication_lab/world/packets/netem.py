@@ -5,9 +5,10 @@ What one end sends passes netem as it leaves: on the devices of a container, and
 """
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ from typing import Any
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.packets import LATE_MS, Packets
 from replication_lab.model.lab.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
-from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
+from replication_lab.world.packets.namespace import Namespace, Refused, impossible, read, refused_here
 
 STEPS = Path(__file__).with_suffix(".sh").read_text()
 # The bands of a device's queue for links, as in netem.sh; the first band is for all other packets.
 FIRST, LAST = 2, 16
 ROOT = "4c:"
-# What `show` prints of a device.
-ORDER = ("twins", "filters", "queues")
+# What tc lists of a device, as JSON.
+Listed = Sequence[dict[str, Any]]
 WHAT = {PACKET_DUPLICATE: "duplicated", PACKET_REORDER: "reordered"}
 # How far the kernel's 32 bits are from the share that was asked for, in %, and its clock's ticks from a delay in s.
 NEAR = 0.001
@@ -47,13 +48,13 @@ def _effect(line: str) -> NetemEffect:
     return NetemEffect(int(band), link, ToxicBody(name, kind, stream, {"percent": float(percent)}))
 
 
-@dataclass
+@dataclass(frozen=True)
 class DeviceQueues:
     """What tc shows of a device: its queues, and the filters that lead to bands and their twins before the queue."""
 
-    queues: list[dict[str, Any]] = field(default_factory=list)
-    filters: dict[int, list[int]] = field(default_factory=dict)
-    twins: dict[int, list[int]] = field(default_factory=dict)
+    queues: Listed
+    filters: dict[int, list[int]]
+    twins: dict[int, list[int]]
 
     def netem(self, band: int) -> dict[str, Any] | None:
         """Return the netem of a band; None unless packets can get there."""
@@ -110,32 +111,23 @@ def _percent(netem: dict[str, Any], kind: str) -> float:
 
 def parsed(text: str) -> Shown:
     """Return the effects and devices in the output of `show`."""
-    effects: list[NetemEffect] = []
-    devices: list[DeviceQueues] = []
-    lists: list[list[dict[str, Any]]] = []
-    for line in text.splitlines():
-        if line.startswith("device "):
-            devices.append(DeviceQueues())
-            lists = []
-        elif devices:
-            lists.append(json.loads(line))
-            _add(devices[-1], lists[-1], len(lists))
-        else:
-            effects.append(_effect(line))
-    return Shown(tuple(effects), tuple(devices))
+    effects, *devices = re.split(r"^device .*$", text, flags=re.MULTILINE)
+    shown = ([json.loads(line) for line in each.split("\n") if line] for each in devices)
+    return Shown(tuple(map(_effect, effects.splitlines())), tuple(_device(*each) for each in shown))
 
 
-def _add(device: DeviceQueues, found: list[dict[str, Any]], number: int) -> None:
-    if number > len(ORDER):
-        return
-    if ORDER[number - 1] == "queues":
-        device.queues = found
-        return
-    into = device.filters if ORDER[number - 1] == "filters" else device.twins
-    for each in found:
+def _device(twins: Listed = (), filters: Listed = (), queues: Listed = ()) -> DeviceQueues:
+    """Return a device by the lists that `show` prints of it: fewer if it has gone meanwhile."""
+    return DeviceQueues(queues, _counted(filters), _counted(twins))
+
+
+def _counted(filters: Listed) -> dict[int, list[int]]:
+    """Return how many packets matched all words of each filter, by band: without the kernel's counters none."""
+    found: dict[int, list[int]] = {}
+    for each in filters:
         if "flowid" in each.get("options", {}):
-            # Packets that match all of its words; without the kernel's counters it proves nothing.
-            into.setdefault(int(each["pref"]), []).append(int(each["options"].get("success", 0)))
+            found.setdefault(int(each["pref"]), []).append(int(each["options"].get("success", 0)))
+    return found
 
 
 def words(effects: Iterable[NetemEffect]) -> str:
@@ -228,16 +220,10 @@ class Sender:
     def burst(self, datagrams: int) -> None:
         """Send datagrams through netem."""
         told = self.told()
-        self._run_if_used(f"burst '{told.address}' {told.port} {datagrams}")
+        read(self.namespace, f"{STEPS}\nburst '{told.address}' {told.port} {datagrams}", "counted")
 
     def _shown(self) -> Shown:
-        return parsed(self._run_if_used("show"))
-
-    def _run_if_used(self, call: str) -> str:
-        try:
-            return self.namespace.run_if_used(f"{STEPS}\n{call}")
-        except Refused as error:
-            raise impossible("counted", str(error)) from error
+        return parsed(read(self.namespace, f"{STEPS}\nshow", "counted"))
 
 
 def _free(shown: Shown) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from replication_lab.model.lab.packets import Packets
 from replication_lab.model.lab.toxic import PACKET_LOSS, Toxic, ToxicBody
-from replication_lab.world.packets.namespace import Namespace, Refused, impossible, refused_here
+from replication_lab.world.packets.namespace import Namespace, Refused, impossible, read, refused_here
 
 STEPS = Path(__file__).with_suffix(".sh").read_text()
 READ = f"{STEPS}\nshow"
@@ -97,7 +97,7 @@ class PacketRules:
 
     def read(self) -> dict[str, LossChain]:
         """Return the rules by chain; none if the lab never made any."""
-        return parsed(self._run_if_used(READ))
+        return parsed(read(self._namespace, READ, "lost"))
 
     def put(self, body: ToxicBody, ports: Ports) -> None:
         """Lose packets on these ports; LabError that names what the kernel lacks, and no rule left, if it cannot."""
@@ -108,17 +108,11 @@ class PacketRules:
             raise impossible("lost", str(error)) from error
 
     def remove(self, ports: Ports) -> None:
-        self._run_if_used(drop_script(ports))
+        read(self._namespace, drop_script(ports), "lost")
 
     def burst(self, ports: Sequence[int], count: int) -> None:
         """Send about `count` datagrams through the rules of each of these ports."""
-        self._run_if_used(f"{STEPS}\nburst {count} {' '.join(map(str, ports))}")
-
-    def _run_if_used(self, script: str) -> str:
-        try:
-            return self._namespace.run_if_used(script)
-        except Refused as error:
-            raise impossible("lost", str(error)) from error
+        read(self._namespace, f"{STEPS}\nburst {count} {' '.join(map(str, ports))}", "lost")
 
 
 def refuse_unable(toxics: Iterable[Toxic]) -> None:

@@ -5,7 +5,7 @@ At the far end is a database server, or an echo where there is none (images/vm/g
 
 import socket
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,11 +168,9 @@ class Echo:
 
 def greets(address: tuple[str, int], seconds: float) -> bool:
     """Return whether what is behind an address sends anything within these seconds, unasked, as a server does."""
-    try:
-        with socket.create_connection(address, timeout=seconds) as connection:
-            return bool(connection.recv(1))
-    except OSError:
-        return False
+    with suppress(OSError), socket.create_connection(address, timeout=seconds) as connection:
+        return bool(connection.recv(1))
+    return False
 
 
 def passes(far_end: Any, address: tuple[str, int], seconds: float, size: int, is_question: bool) -> bool:
