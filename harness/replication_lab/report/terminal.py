@@ -11,7 +11,7 @@ from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
 from replication_lab.report.rows import ComparisonRow, EffectRow, ExperimentSummary
 
-STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
+STYLES = {"good": "green", "note": "blue", "bad": "red", "doubt": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
 
 
@@ -147,6 +147,6 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
 def _told(claim: ClaimJudgement) -> Text:
     text = Text(claim.sentence)
     text.append(f"\n{claim.relation}\n{wording.evidence(claim)}", style="dim")
-    if wording.tone(claim) != "HOLDS" or claim.interval is None:
+    if wording.tone(claim) != "good" or claim.interval is None:
         text.append(f"\n{wording.explanation(claim)}", style=STYLES[wording.tone(claim)])
     return text

@@ -62,10 +62,10 @@ def verdict(row: Judgement) -> str:
 
 
 def tone(row: Judgement) -> str:
-    """Return the colour class of a verdict: HOLDS, KNOWN (an expected refutation), CHANGED or UNKNOWN."""
+    """Return the colour class of a verdict: good, note (an expected refutation), bad (an unexpected one) or doubt."""
     if row.changed:
-        return "CHANGED"
-    return "KNOWN" if row.verdict is Verdict.REFUTED else str(row.verdict)
+        return "bad"
+    return {Verdict.HOLDS: "good", Verdict.REFUTED: "note"}.get(row.verdict, "doubt")
 
 
 def evidence(claim: ClaimJudgement) -> str:
