@@ -57,7 +57,7 @@ def caveats(found: Comparison) -> Iterator[str]:
     yield from found.stopped
     if found.is_one_run:
         yield "both are the same run, which shows nothing: measure again, and compare with that run"
-    if found.judges_nothing and found.same_machine:
+    if found.same_machine and not any(change.judged for change in found.changes):
         measured = dict.fromkeys(change.figure for change in found.changes if change.ratio)
         yield f"no figure is judged; --figure names others, measured: {', '.join(measured) or 'none'}"
     if not found.same_machine:

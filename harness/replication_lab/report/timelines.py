@@ -212,8 +212,4 @@ def spark(drill: DrillRow, found: Timeline) -> str:
 
 def shown(phases: Sequence[Phase]) -> list[Phase]:
     """Return the phases that a table shows: all but an injection in which nothing was sent, and an empty end."""
-    return [each for each in phases if each.name not in (INJECTION, AFTER) or _has_statements(each.tally)]
-
-
-def _has_statements(tally: Tally) -> bool:
-    return bool(tally.acknowledged or tally.failed or tally.unknown)
+    return [each for each in phases if each.name not in (INJECTION, AFTER) or each.tally.statements]

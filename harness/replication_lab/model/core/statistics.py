@@ -172,9 +172,13 @@ def interval_between(before: Sequence[float], after: Sequence[float], level: flo
     errors = [(one.half_after(one.n) / stdtrit(one.n - 1, (1 + level) / 2)) ** 2 for one in sides]
     degrees = sum(errors) ** 2 / sum(error**2 / (one.n - 1) for error, one in zip(errors, sides, strict=True))
     half = stdtrit(degrees, (1 + level) / 2) * math.sqrt(sum(errors))
-    middle = math.log(new.estimate / old.estimate)
+    return interval_of_logs(math.log(new.estimate / old.estimate), half, min(old.n, new.n), level)
+
+
+def interval_of_logs(middle: float, half: float, n: int, level: float) -> Interval:
+    """Return the interval of the ratio of two samples, from its logarithm; `n` are the values of the smaller one."""
     low, high = math.exp(middle - half), math.exp(middle + half)
-    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True, sides=2)
+    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
 
 
 def interval_between_at_equal(
@@ -208,8 +212,7 @@ def interval_between_at_equal(
         raise NoInterval("all values are a function of the covariate, so the spread is unknown")
     error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
     middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
-    low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))
-    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
+    return interval_of_logs(middle, half, min(len(before), len(after)), level)
 
 
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:

@@ -144,7 +144,10 @@ def parse(lines: Iterable[bytes]) -> History:
     whole, damage = Lines(lines), ""
     try:
         for number, line in whole:
-            event = _decode(line, number)
+            with as_lab_error(
+                UNREADABLE, f"line {number} of the ledger cannot be read", "an event invoked, ended or look"
+            ):
+                event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
             if isinstance(event, RowLook):
                 looks.append(event)
             else:
@@ -167,12 +170,6 @@ def serves_since(lines: Iterable[bytes], moment: float) -> bool:
             if isinstance(event, StatementEnd) and event.outcome is Outcome.ACKNOWLEDGED and event.id in sent:
                 return True
     return False
-
-
-def _decode(line: bytes, number: int) -> Invoked | StatementEnd | RowLook:
-    with as_lab_error(UNREADABLE, f"line {number} of the ledger cannot be read", "an event invoked, ended or look"):
-        event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
-    return event
 
 
 def _add(attempts: dict[int, Attempt], event: Invoked | StatementEnd, number: int) -> None:

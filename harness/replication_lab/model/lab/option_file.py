@@ -90,8 +90,10 @@ def options_of(file: GivenFile, version: Version | None = None) -> list[Option]:
             refused.append(error)
             continue
         if option:
-            before = found.pop(option.name, None)
-            found[option.name] = _in_place_of(before, option) if before else option
+            if before := found.pop(option.name, None):
+                where = before.place.partition(",")[0]
+                option = replace(option, place=f"{option.place}, not {before.value} of {where}")
+            found[option.name] = option
     if refused:
         raise refused[0] if len(refused) == 1 else _refused(file, refused)
     if not found:
@@ -109,10 +111,6 @@ def flat_text(file: GivenFile) -> str:
     if not file.beside:
         return file.text
     return "".join(f"{line.text}\n" for line in _lines(file, file.name, file.text))
-
-
-def _in_place_of(before: Option, option: Option) -> Option:
-    return replace(option, place=f"{option.place}, not {before.value} of {before.place.partition(',')[0]}")
 
 
 def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_Line]:
