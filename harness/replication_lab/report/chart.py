@@ -247,12 +247,8 @@ def _line(line: Line, across: Scale, up: Scale) -> DrawnLine:
         if both
     ]
     has_marks = line.scattered or (len(line.points) <= MARKED_POINTS and not line.steps and not line.bare)
-    paths = [_steps(run, line.closed) if line.steps else _path(run) for run in runs]
+    paths = [_steps(run, line.closed) if line.steps else svg.path(run) for run in runs]
     return DrawnLine(line, [] if line.scattered else paths, ends, [each for run in runs for each in run if has_marks])
-
-
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
 
 
 def _steps(places: Sequence[tuple[float, float]], closed: bool) -> str:

@@ -82,12 +82,10 @@ def _told(side: RunSet) -> str:
 def _tables(found: Comparison) -> Iterator[Table | Text]:
     figures = [change for change in found.changes if change.figure]
     claims = [change for change in found.changes if not change.figure]
-    if figures:
-        yield Text()
-        yield _table("case", figures, found)
-    if claims:
-        yield Text()
-        yield _table("claim", claims, found)
+    for what, changes in (("case", figures), ("claim", claims)):
+        if changes:
+            yield Text()
+            yield _table(what, changes, found)
 
 
 def _table(what: str, changes: list[FigureChange], found: Comparison) -> Table:

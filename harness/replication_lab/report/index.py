@@ -105,13 +105,12 @@ class Trend:
         up = Scale(low, high, strips.HEIGHT - 4, 4, log)
         across = Scale(0, max(len(values) - 1, 1), 6, strips.WIDTH - 6)
         places = [(across.at(number), up.at(value)) for number, value in enumerate(values)]
-        path = "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
         marks = [
             (f"{name}: {value:.4g}, {judged.verdict}", forest.MARKERS[_tone(judged)], _tone(judged), x, y)
             for (name, value, judged), (x, y) in zip(self.points, places, strict=True)
         ]
         told = f"{len(values)} runs, from {values[0]:.4g} to {values[-1]:.4g}"
-        return str(svg.elements().trend(path, marks, told, strips.WIDTH, strips.HEIGHT))
+        return str(svg.elements().trend(svg.path(places), marks, told, strips.WIDTH, strips.HEIGHT))
 
 
 def decode(summary: bytes) -> Reported | None:

@@ -123,11 +123,6 @@ class Expectation(_Strict, frozen=True):
     because: str = ""
 
     @property
-    def expected(self) -> Expected:
-        """The known verdict. Raises ValueError for one that can never be expected."""
-        return Expected(self.expect, self.because)
-
-    @property
     def bound(self) -> str:
         words = (("", self.equals), ("at least ", self.at_least), ("at most ", self.at_most))
         return next(f"{word}{value}" for word, value in words if value is not None)
@@ -358,7 +353,7 @@ def _check_expectation(where: str, expected: Expectation) -> None:
             'one of the keys "equals", "at_least", "at_most"',
         )
     try:
-        _ = expected.expected
+        Expected(expected.expect, expected.because)
     except ValueError as error:
         refused = f"{where}: {expected.says!r} expects {expected.expect}"
         raise LabError(refused, 'HOLDS, or REFUTED with the key "because"') from error

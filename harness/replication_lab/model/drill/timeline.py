@@ -77,7 +77,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] = ()) -> Timeline:
     """Return the load in intervals, by the moment of the answers."""
     begin, end = load
-    width = _width(len(history), end - begin)
+    is_fine = end - begin <= LONG_LOAD_S and len(history) * FINE >= FEWEST_ANSWERS * (end - begin)
+    width = FINE if is_fine else COARSE
     count = max(-int(-(end - begin) // width), 1)
     sorted_in: list[list[Attempt]] = [[] for _ in range(count)]
     for each in history:
@@ -87,10 +88,6 @@ def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] 
     acknowledged = [Counter(each.node for each in part if each.acknowledged) for part in sorted_in]
     by_node = {node: [part[node] for part in acknowledged] for node in nodes}
     return Timeline(load, width, [tally(part) for part in sorted_in], by_node, list(looked))
-
-
-def _width(statements: int, seconds: float) -> float:
-    return FINE if seconds <= LONG_LOAD_S and statements * FINE >= FEWEST_ANSWERS * seconds else COARSE
 
 
 def tally(attempts: Sequence[Attempt]) -> Tally:

@@ -1,7 +1,6 @@
 """In which time two servers took writes at once, how exactly that is known, and what is not known without it."""
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 
 from replication_lab.model.drill.checkers import Figures, Window, together
@@ -26,16 +25,13 @@ def without_unread(figures: Figures, evidence: Evidence) -> tuple[Figures, list[
         return figures, []
     depend = (TWO_WRITABLE, *(OF_MANAGERS if evidence.drill.manager else ()))
     known = {name: value for name, value in figures.items() if name not in depend}
-    return known, [f"{', '.join(depend)} not known: {'; '.join(_unread(evidence))}"]
-
-
-def _unread(evidence: Evidence) -> Iterator[str]:
-    for node, own in evidence.unread.items():
-        for begin, end in own:
-            yield (
-                f"{node} may have taken writes from {begin:.1f} to {end:.1f} s, when it did not answer: "
-                f"{end - begin:.1f} s without a reading, at most {LONGEST_GAP_SECONDS:g} s are allowed"
-            )
+    gaps = "; ".join(
+        f"{node} may have taken writes from {begin:.1f} to {end:.1f} s, when it did not answer: "
+        f"{end - begin:.1f} s without a reading, at most {LONGEST_GAP_SECONDS:g} s are allowed"
+        for node, own in evidence.unread.items()
+        for begin, end in own
+    )
+    return known, [f"{', '.join(depend)} not known: {gaps}"]
 
 
 def bounds(evidence: Evidence) -> Window:

@@ -126,13 +126,11 @@ class Loops(Figure):
 class ErrorShare(Figure):
     """The share of attempts that failed. None in any round leaves room for as many as chance could have hidden."""
 
-    attempts: str = "attempts"
-
     def interval(self, record: Record, engine: str, level: float) -> Interval:
         shares = list(self.series(record, engine).values())
         if any(shares) or not shares:
             return super().interval(record, engine, level)
-        made = Figure(self.case, self.attempts, self.engine).series(record, engine)
+        made = Figure(self.case, "attempts", self.engine).series(record, engine)
         return Interval(0.0, 0.0, highest_share(round(math.fsum(made.values())), level), len(shares), level)
 
 

@@ -79,7 +79,7 @@ class Bounds(ReadsPlaces):
         return f"{self.quantity.label} {self._limits}"
 
     def _bounds(self, _estimate: float) -> tuple[float, float]:
-        """Return what the interval must lie between; either may be infinite."""
+        """Return what the interval must lie between, by its estimate; either may be infinite."""
         return self.low, self.high
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
@@ -144,12 +144,13 @@ class Bounds(ReadsPlaces):
 
     def _decisive_half(self, interval: Interval) -> float:
         """Return half the width with which the interval would decide, if its estimate stayed the same."""
-        return min(interval.distance(bound) for bound in (self.low, self.high) if math.isfinite(bound))
+        return min(interval.distance(bound) for bound in self._bounds(interval.estimate) if math.isfinite(bound))
 
     def _compare(self, interval: Interval) -> Verdict:
-        if self.low <= interval.low and interval.high <= self.high:
+        low, high = self._bounds(interval.estimate)
+        if low <= interval.low and interval.high <= high:
             return Verdict.HOLDS
-        if interval.high < self.low or self.high < interval.low:
+        if interval.high < low or high < interval.low:
             return Verdict.REFUTED
         return Verdict.UNKNOWN
 
@@ -174,7 +175,10 @@ class Bounds(ReadsPlaces):
 
 @dataclass(frozen=True)
 class KnownWithin(Bounds):
-    """A quantity is known: both ends of its interval are within this share of its estimate. Never REFUTED."""
+    """A quantity is known: both ends of its interval are within this share of its estimate.
+
+    Never REFUTED, since the interval holds its estimate.
+    """
 
     margin: float = 0.1
 
@@ -184,14 +188,6 @@ class KnownWithin(Bounds):
 
     def _level(self, plan: Plan) -> float:
         return plan.level_of_estimate
-
-    def _decisive_half(self, interval: Interval) -> float:
-        return interval.distance(interval.estimate + self.margin * abs(interval.estimate))
-
-    def _compare(self, interval: Interval) -> Verdict:
-        most = self.margin * abs(interval.estimate)
-        near = interval.high - interval.estimate <= most and interval.estimate - interval.low <= most
-        return Verdict.HOLDS if near else Verdict.UNKNOWN
 
     def _straddled(self, interval: Interval) -> str:
         return f"is wider than ±{self.margin:.0%} of {interval.estimate:.4g}"

@@ -95,19 +95,16 @@ class _Reader:
     def read(self) -> Iterator[Statement | None]:
         """Yield the statements, and None for a line of dashes."""
         while self._position < len(self._text):
-            if self._dashes_separate and self._is_at_line_start() and (dashes := self._match(DASHES)):
+            at_line_start = self._position == 0 or self._text[self._position - 1] == "\n"
+            may_command = at_line_start and not self._began
+            if self._dashes_separate and at_line_start and (dashes := self._match(DASHES)):
                 self._refuse_unfinished()
                 self._take(dashes[0])
                 yield None
-            elif self._is_at_line_start() and not self._began and (named := self._match(DELIMITER)):
+            elif may_command and (named := self._match(DELIMITER)):
                 self._end = named[1]
                 self._take(named[0])
-            elif (
-                self._last_may_be_open
-                and self._is_at_line_start()
-                and not self._began
-                and (named := self._match(SOURCE))
-            ):
+            elif may_command and self._last_may_be_open and (named := self._match(SOURCE)):
                 self.read_files[self._line] = named["path"]
                 self._take(named[0])
             elif self._text.startswith(self._end, self._position):
@@ -124,9 +121,6 @@ class _Reader:
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         return pattern.match(self._text, self._position)
-
-    def _is_at_line_start(self) -> bool:
-        return self._position == 0 or self._text[self._position - 1] == "\n"
 
     def _sql(self) -> str:
         return "".join(self._words).strip()

@@ -139,13 +139,9 @@ class Ordered(Sequence[float]):
         return float(self._values[self._ends.searchsorted(index, side="right")])
 
 
-def p999(latencies: Sequence[float]) -> float | None:
+def p999(latencies: Ordered) -> float | None:
     """Return the 99.9th percentile; None where there are too few latencies for one."""
-    return _p999(Ordered([latencies]))
-
-
-def _p999(ordered: Ordered) -> float | None:
-    return quantile(ordered, 0.999) if len(ordered) >= FEWEST_FOR_P999 else None
+    return quantile(latencies, 0.999) if len(latencies) >= FEWEST_FOR_P999 else None
 
 
 def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
@@ -154,7 +150,7 @@ def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
     if not every:
         return {}
     usual = {name: quantile(every, share) for name, share in SHARES.items()}
-    rare = _p999(every)
+    rare = p999(every)
     return {
         "min_ms": every[0],
         **usual,
