@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.report import forest, page, strips, svg
+from replication_lab.report import forest, page, strips, svg, wording
 from replication_lab.report.svg import Scale
 
 # The latest runs of a claim that its trend shows. One run has no trend.
@@ -72,15 +72,12 @@ class IndexedRun:
 
     @property
     def tone(self) -> str:
-        verdict = self.reported.verdict if self.reported else ""
-        return {"AS_EXPECTED": "good", "CHANGED": "bad", "CRASHED": "bad"}.get(verdict, "doubt")
+        return wording.TONES.get(self.reported.verdict, "doubt") if self.reported else "doubt"
 
     @property
     def said(self) -> str:
-        verdict = self.reported.verdict if self.reported else ""
-        return {"AS_EXPECTED": "as expected", "CHANGED": "unexpected", "CRASHED": "crashed"}.get(
-            verdict, "unknown" if verdict else "not reported"
-        )
+        said = {"AS_EXPECTED": "as expected", "CHANGED": "unexpected", "CRASHED": "crashed"}
+        return said.get(self.reported.verdict, "unknown") if self.reported else "not reported"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -339,6 +338,5 @@ def _cannot_keep(experiment: Experiment, record: Record, effect: Effect) -> str:
     return ""
 
 
-@cache
 def _macros() -> Any:
     return templates.macros("effects.j2", about=about)

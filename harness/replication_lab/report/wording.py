@@ -1,7 +1,6 @@
 """Figures and verdicts in words, the same in every rendering."""
 
 from collections import Counter
-from functools import cache
 from typing import Any
 
 from replication_lab.model.core.verdict import Judgement, Verdict
@@ -14,6 +13,8 @@ LONG, FOUR_DIGITS = 1e6, 1000
 HEADLINES = ("throughput", "latency_p50_ms")
 # The latencies in the table of a question's cases.
 LATENCIES = ("min", "p50", "p95", "p99")
+# The tones of a run's outcomes, which are those of verdicts.
+TONES = {"AS_EXPECTED": "good", "CHANGED": "bad", "CRASHED": "bad", "UNKNOWN": "doubt"}
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
     "CHANGED": "a verdict is not the expected one",
@@ -137,7 +138,6 @@ def machines(summary: Summary) -> str:
     return str(_macros().machines(summary))
 
 
-@cache
 def _macros() -> Any:
     return templates.macros("wording.j2", settings=_settings, broke_off=broke_off)
 

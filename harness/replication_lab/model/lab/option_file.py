@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile, beside
@@ -283,12 +283,12 @@ class StartOptions:
     """The options that a node is started with: the user's file, and variables that cannot be changed at run time."""
 
     file: GivenFile | None = None
-    variables: Mapping[str, str] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def options(self, version: Version | None = None) -> list[Option]:
         """Return all options of a server of this version, each of which can be read from it."""
         given = options_of(self.file, version) if self.file else []
-        return [*given, *(Option(name, value) for name, value in sorted((self.variables or {}).items()))]
+        return [*given, *(Option(name, value) for name, value in sorted(self.variables.items()))]
 
     def refuse_reserved(self) -> None:
         """Raise LabError for an option that the lab sets itself."""
@@ -298,7 +298,7 @@ class StartOptions:
     @property
     def text(self) -> str:
         """Return the contents of the node's option file; empty if it needs no options besides the lab's."""
-        lines = [f"{name} = {value}" for name, value in sorted((self.variables or {}).items())]
+        lines = [f"{name} = {value}" for name, value in sorted(self.variables.items())]
         own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
         given = flat_text(self.file).rstrip("\n") + "\n" if self.file else ""
         return given + own

@@ -150,10 +150,5 @@ def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
     if not every:
         return {}
     usual = {name: quantile(every, share) for name, share in SHARES.items()}
-    rare = p999(every)
-    return {
-        "min_ms": every[0],
-        **usual,
-        **({} if rare is None else {"p99.9_ms": rare}),
-        "max_ms": every[len(every) - 1],
-    }
+    found = {"min_ms": every[0], **usual, "p99.9_ms": p999(every), "max_ms": every[len(every) - 1]}
+    return {name: ms for name, ms in found.items() if ms is not None}
