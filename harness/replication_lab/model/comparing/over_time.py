@@ -136,22 +136,19 @@ SEED = 1
 FEWEST_ON_A_SIDE = 2
 
 
-def change_points(values: Sequence[float]) -> list[int]:
-    """Return the indices at which a new level begins, in order."""
+def change_points(values: Sequence[float], offset: int = 0) -> list[int]:
+    """Return the indices at which a new level begins, in order; that of the first value is `offset`."""
     import numpy as np
 
-    return _changes(np.asarray(values, float), 0)
-
-
-def _changes(values: "NDArray[np.float64]", offset: int) -> list[int]:
     if len(values) < 2 * FEWEST_ON_A_SIDE:
         return []
-    found, height = _best_split(values[None, :])
-    permuted = _best_split(values[_permutations(len(values))])[1]
+    series = np.asarray(values, float)
+    found, height = _best_split(series[None, :])
+    permuted = _best_split(series[_permutations(len(series))])[1]
     if (1 + (permuted >= height[0] * (1 - 1e-9)).sum()) / (1 + PERMUTATIONS) > RISK:
         return []
     at = int(found[0])
-    return [*_changes(values[:at], offset), offset + at, *_changes(values[at:], offset + at)]
+    return [*change_points(values[:at], offset), offset + at, *change_points(values[at:], offset + at)]
 
 
 @cache

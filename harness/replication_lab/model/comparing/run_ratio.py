@@ -17,6 +17,7 @@ from replication_lab.model.core.statistics import (
     interval_between,
     interval_between_at_equal,
     interval_of_logs,
+    t_quantile,
 )
 
 if TYPE_CHECKING:  # it takes long to import
@@ -109,7 +110,6 @@ def _explained(runs: Runs, beside: Runs) -> "NDArray[np.float64]":
 
 def _quantile(degrees: int, level: float) -> float:
     """Return the quantile of Student's t; that of the normal distribution where the spread is assumed."""
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtri
 
-    tail = (1 + level) / 2
-    return float(ndtri(tail) if degrees < FEWEST_DEGREES else stdtrit(degrees, tail))
+    return float(ndtri((1 + level) / 2) if degrees < FEWEST_DEGREES else t_quantile(degrees, level))
