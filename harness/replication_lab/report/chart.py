@@ -183,8 +183,8 @@ def _is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-def drawn(chart: Chart, style: str = "") -> str:
-    """Return the chart as SVG; `style` is the style sheet of one that stands alone."""
+def drawn(chart: Chart) -> str:
+    """Return the chart as SVG."""
     legend = list(_legend(chart))
     top = TOP + LEGEND * max((row for _, row, _ in legend), default=0)
     bottom = chart.height - BOTTOM - STRIP * len(chart.strips)
@@ -196,7 +196,6 @@ def drawn(chart: Chart, style: str = "") -> str:
     return str(
         svg.elements().chart(
             chart,
-            style,
             bands=_bands(chart, across, top),
             lines=[_line(line, across, up) for line in chart.lines],
             legend=legend,

@@ -92,7 +92,7 @@ def _law(panel: CurvesPanel, name: str, known: dict[str, dict[str, FigureRow]]) 
 def latency(engine: str, summary: ExperimentSummary, record: Record) -> Iterator[Chart]:
     """Yield charts of the share of commits answered within a time, of all quiet rounds together; six cases each."""
     said = words(summary.cases)
-    found = [(case, values) for case in cases(engine, summary) if (values := pooled(record, case, "latency_ms"))]
+    found = [(case, values) for case in cases(engine, summary) if (values := latencies(record, case))]
     parts = [found[first : first + LOOKS] for first in range(0, len(found), LOOKS)]
     for number, part in enumerate(parts, 1):
         of = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
@@ -127,10 +127,10 @@ def words(cases: Sequence[CaseRow]) -> dict[tuple[str, str], str]:
     }
 
 
-def pooled(record: Record, case: CaseRow, name: str) -> Ordered:
-    """Return the samples of all quiet rounds of a case, in order of size."""
+def latencies(record: Record, case: CaseRow) -> Ordered:
+    """Return the latencies of all quiet rounds of a case, in order of size."""
     quiet = record.quiet(case.engine, case.name).values()
-    return Ordered([ms for ms in m.samples.get(name, []) if ms > 0] for m in quiet)
+    return Ordered([ms for ms in m.samples.get("latency_ms", []) if ms > 0] for m in quiet)
 
 
 def _shares(ordered: Sequence[float]) -> list[tuple[float, float | None]]:

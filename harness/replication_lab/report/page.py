@@ -161,7 +161,7 @@ def pictures(engine: str, summary: ExperimentSummary, record: Record) -> dict[st
 
 
 def _spread(record: Record, case: CaseRow) -> list[float]:
-    ordered = charts.pooled(record, case, "latency_ms")
+    ordered = charts.latencies(record, case)
     return [charts.quantile(ordered, share) for share in PERCENTILES] if ordered else []
 
 

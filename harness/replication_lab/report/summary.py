@@ -1,7 +1,7 @@
 """summary.json: the findings of a run, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +9,7 @@ import msgspec
 
 from replication_lab.model.core.event import RECORD
 from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.core.statistics import Interval, NoInterval, about, interval_of_mean
 from replication_lab.model.core.verdict import Verdict, exit_code, worst
 from replication_lab.model.drill.drill_result import Result
@@ -203,10 +204,7 @@ def _noise(record: Record) -> NoiseRow:
 
 def _slowest_cpus(measurements: list[Measurement]) -> float | None:
     """Compare measurements of one case: clients of another one use the threads of a core in another way."""
-    readings: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for m in measurements:
-        if m.noise.loop_us:
-            readings[m.engine, m.case].append(m.noise.loop_us)
+    readings = grouped(((m.engine, m.case), m.noise.loop_us) for m in measurements if m.noise.loop_us)
     return max((round(max(each) / min(each), 2) for each in readings.values()), default=None)
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Timeline
 from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
@@ -57,10 +58,7 @@ class Watched:
 
 
 def by_node(stays: Sequence[Stay]) -> dict[str, list[Stay]]:
-    nodes: dict[str, list[Stay]] = {}
-    for stay in stays:
-        nodes.setdefault(stay.node, []).append(stay)
-    return dict(sorted(nodes.items()))
+    return dict(sorted(grouped((stay.node, stay) for stay in stays).items()))
 
 
 def nodes(loads: Sequence[Watched]) -> list[str]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.report import templates
@@ -197,7 +198,5 @@ def _of_answers(summary: ExperimentSummary) -> set[str]:
 
 def not_judged(summary: ExperimentSummary) -> list[str]:
     """Return what was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
-    claims: dict[tuple[str, str], list[str]] = {}
-    for left in summary.not_judged:
-        claims.setdefault((left.engine, left.reason), []).append(left.claim)
+    claims = grouped(((left.engine, left.reason), left.claim) for left in summary.not_judged)
     return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

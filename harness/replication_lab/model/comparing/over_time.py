@@ -8,6 +8,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.experiment.compared_figures import THROUGHPUT
 
 if TYPE_CHECKING:  # it takes long to import
@@ -102,14 +103,12 @@ def _changed(before: list[Point], after: list[Point]) -> tuple[float, float | No
 
 def history(digests: Iterable[Digest]) -> list[Series]:
     """Return the series of all claims' ratios and all cases' compared figures, each over the comparable runs."""
-    series: dict[tuple[Place, str], list[Point]] = {}
-    for digest in sorted(digests, key=lambda each: each.started):
-        for place, of, point in _points(digest):
-            series.setdefault((place, of), []).append(point)
+    in_order = sorted(digests, key=lambda each: each.started)
+    series = grouped(each for digest in in_order for each in _points(digest))
     return [Series(place, of, points) for (place, of), points in series.items()]
 
 
-def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
+def _points(digest: Digest) -> Iterator[tuple[tuple[Place, str], Point]]:
     for name, engine in digest.engines.items():
         conditions, machine = tuple(sorted(digest.conditions.items())), tuple(digest.machine.items())
         place = Place(
@@ -125,7 +124,7 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
         for of, (values, loops) in named.items():
             if values:
                 loop_us, value = geometric_mean(loops) if loops else None, geometric_mean(values)
-                yield place, of, Point(digest.run, digest.started, engine.version, value, len(values), loop_us)
+                yield (place, of), Point(digest.run, digest.started, engine.version, value, len(values), loop_us)
 
 
 # The chance that a series without any change shows one. The permutation test keeps it whatever the noise.

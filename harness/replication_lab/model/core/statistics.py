@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from replication_lab.model.core.groups import grouped
+
 if TYPE_CHECKING:  # it takes long to import
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
+LEVEL_OF_SLOPE = 0.95
 # A bound for the number of rounds in messages.
 MOST_ROUNDS = 10_000
 # A spread of logarithms below this is that of rounded digits.
@@ -135,9 +138,7 @@ def interval_of_mean(values: Sequence[float], level: float, blocks: Sequence[str
 
 
 def _interval_of_blocks(values: Sequence[float], level: float, blocks: Sequence[str]) -> Interval:
-    parts: dict[str, list[float]] = {}
-    for block, value in zip(blocks, values, strict=True):
-        parts.setdefault(block, []).append(value)
+    parts = grouped(zip(blocks, values, strict=True))
     count, degrees = len(parts), len(values) - len(parts)
     if not degrees:
         raise NoInterval(f"an interval over {count} sites needs more than {count} rounds")
@@ -229,7 +230,7 @@ def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]"
     return middle - half, middle + half
 
 
-def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
+def slope(times: Sequence[float], values: Sequence[float]) -> Interval:
     """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
 
     A few outliers hardly change it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings.
@@ -242,10 +243,10 @@ def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) 
     if min(times) == max(times):
         raise NoInterval("all readings were taken at the same moment")
     with np.errstate(invalid="ignore"):
-        found = theilslopes(values, times, level)
+        found = theilslopes(values, times, LEVEL_OF_SLOPE)
     if np.isnan(found.low_slope):
         raise NoInterval("too many readings are the same")
-    return Interval(float(found.slope), float(found.low_slope), float(found.high_slope), len(times), level)
+    return Interval(float(found.slope), float(found.low_slope), float(found.high_slope), len(times), LEVEL_OF_SLOPE)
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:

@@ -123,11 +123,6 @@ class FaultKind:
             raise LabError(f"{where}: {self.name} on {len(targets)} {self._nodes}", "exactly one", "./lab drill")
 
 
-def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:
-    """Return the names of the settings of all kinds."""
-    return {setting.name for kind in kinds.values() for setting in kind.settings}
-
-
 def links_of(topology: Topology, names: Sequence[str]) -> list[str]:
     """Return the links named directly or by their nodes, in the topology's order; LabError for any other name."""
     nodes = {node.name for node in topology.nodes}

@@ -9,14 +9,10 @@ from replication_lab.model.drill.evidence import Evidence
 
 # The longest time for which a server that may take writes is not read. Servers are asked three times a second.
 LONGEST_GAP_SECONDS = 1.5
+# The seconds in which two servers said at once that they take writes.
 TWO_WRITABLE = "two_writable_s"
 # What is known of a manager only by which servers took writes.
 OF_MANAGERS = ("failovers", "not_failed_over", "false_failovers", "left_to_do", "promoted_s")
-
-
-def of_writable(evidence: Evidence) -> Figures:
-    """Return the seconds in which two servers said at once that they take writes; none if they were not asked."""
-    return {TWO_WRITABLE: together(evidence.writable)} if evidence.writable else {}
 
 
 def without_unread(figures: Figures, evidence: Evidence) -> tuple[Figures, list[str]]:

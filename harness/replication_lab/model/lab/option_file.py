@@ -239,6 +239,8 @@ ABOUT = re.compile(r"(?:\[[\w-]+\] )+")
 # Words of options' names that say nothing of what the option is about.
 COMMON = {"innodb", "size", "max", "file", "log", "server"}
 TELLING = 5
+# How many causes are told.
+CAUSES = 3
 
 
 def unknown_in(errors: Iterable[str]) -> list[str]:
@@ -246,7 +248,7 @@ def unknown_in(errors: Iterable[str]) -> list[str]:
     return [name.replace("-", "_").lower() for error in errors for name in UNKNOWN.findall(error)]
 
 
-def causes(log: str, most: int = 3) -> list[str]:
+def causes(log: str) -> list[str]:
     """Return the last errors of a server's log without those that only follow from others; else its last line.
 
     Galera's errors (WSREP) are left out if there are others: its library logs some after the error that ended the
@@ -256,7 +258,7 @@ def causes(log: str, most: int = 3) -> list[str]:
     found = [ABOUT.sub("", each[1] or each[2]) for each in map(ERROR.search, lines) if each]
     errors = [error for error in found if not FOLLOWS.search(error)] or [each for each in found if each != "Aborting"]
     own = [error for error in errors if not error.startswith("WSREP:")]
-    return own[-most:] or errors[-most:] or lines[-1:]
+    return own[-CAUSES:] or errors[-CAUSES:] or lines[-1:]
 
 
 def named_in(text: str, options: Iterable[Option]) -> list[Option]:
