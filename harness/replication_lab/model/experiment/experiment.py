@@ -51,6 +51,9 @@ class Preset:
     max_minutes: float = 0
     own_sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def measures(self, case: str) -> bool:
+        return not self.cases or case in self.cases
+
     def on(self, family: str) -> "Preset":
         """Return the preset with the sizes that it has on servers of this family."""
         return replace(self, sizes=self.sizes | self.own_sizes.get(family, {}))
@@ -223,7 +226,7 @@ class Experiment(Generic[LabT]):
 
     def chosen(self, preset: Preset) -> tuple[Case, ...]:
         """Return the cases that a preset measures."""
-        return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
+        return tuple(case for case in self.cases if preset.measures(case.name))
 
     def together(self, engines: Sequence[str]) -> list[list[str]]:
         """Return the engines in groups whose labs run at the same time."""
