@@ -76,7 +76,7 @@ def schema() -> bytes:
     fields = found["$defs"]["Question"]["properties"]
     for name, about in DESCRIBED.items():
         fields[name]["description"] = about
-    for name, (least, most) in LIMITS.items():
+    for name, (least, most, _) in LIMITS.items():
         fields[name] |= {"minimum": least, "maximum": most}
     for name in fields.keys() & DURATIONS.keys():
         # A number, or a text with a unit.

@@ -12,7 +12,7 @@ from replication_lab.model.record.record import Record
 from replication_lab.report import chart, charts, forest, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip
 from replication_lab.report.forest import against
-from replication_lab.report.rows import FigureRow
+from replication_lab.report.rows import EffectRow, FigureRow
 from replication_lab.report.svg import Scale
 
 from tests.unit.synthetic import experiment, record, run
@@ -130,7 +130,14 @@ def test_bounds_are_those_that_decided():
 
 def test_an_effect_is_drawn_around_no_difference():
     """A ratio of 0.5 lies left of 1, and nothing is shaded, since there is no bound."""
-    bar = forest._ratio("t", "note", Interval(0.5, 0.4, 0.625, n=3, level=0.95))
+    half = Interval(0.5, 0.4, 0.625, n=3, level=0.95)
+    bar = forest._effect(
+        EffectRow(
+            **{"engine": "mariadb", "changed": "sync_binlog=1", "common": "", "case": "one", "baseline": "other"},
+            **{"known": True, "claims": [], "sentence": "it halves the throughput"},
+            **{"throughput_ratio": half, "latency_p50_difference_ms": None},
+        )
+    )
 
     assert (bar.value, bar.least, bar.most) == pytest.approx((0.5, 1, 1))
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from replication_lab.model.core.verdict import Judgement
@@ -22,7 +21,6 @@ def answer(summary: Summary) -> list[str]:
     return [sentence(line) for line in templates.lines_of(told)]
 
 
-@cache
 def _macros() -> Any:
     return templates.macros("answers.j2", drilled=drilled, wording=wording, seconds=_seconds, tones=marks)
 

@@ -183,8 +183,8 @@ def _is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-def drawn(chart: Chart, style: str = "") -> str:
-    """Return the chart as SVG; `style` is the style sheet of one that stands alone."""
+def drawn(chart: Chart) -> str:
+    """Return the chart as SVG."""
     legend = list(_legend(chart))
     top = TOP + LEGEND * max((row for _, row, _ in legend), default=0)
     bottom = chart.height - BOTTOM - STRIP * len(chart.strips)
@@ -196,7 +196,6 @@ def drawn(chart: Chart, style: str = "") -> str:
     return str(
         svg.elements().chart(
             chart,
-            style,
             bands=_bands(chart, across, top),
             lines=[_line(line, across, up) for line in chart.lines],
             legend=legend,
@@ -247,12 +246,8 @@ def _line(line: Line, across: Scale, up: Scale) -> DrawnLine:
         if both
     ]
     has_marks = line.scattered or (len(line.points) <= MARKED_POINTS and not line.steps and not line.bare)
-    paths = [_steps(run, line.closed) if line.steps else _path(run) for run in runs]
+    paths = [_steps(run, line.closed) if line.steps else svg.path(run) for run in runs]
     return DrawnLine(line, [] if line.scattered else paths, ends, [each for run in runs for each in run if has_marks])
-
-
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
 
 
 def _steps(places: Sequence[tuple[float, float]], closed: bool) -> str:

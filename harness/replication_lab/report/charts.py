@@ -7,7 +7,7 @@ from datetime import datetime
 
 from replication_lab.model.drill.timeline import quantile
 from replication_lab.model.experiment.curves import CurveLine, Curves, CurvesPanel
-from replication_lab.model.record.measurement import Measurement, Ordered
+from replication_lab.model.record.measurement import Ordered
 from replication_lab.model.record.record import Record
 from replication_lab.report.chart import LOOKS, Band, Chart, Line
 from replication_lab.report.rows import CaseRow, ExperimentSummary, FigureRow
@@ -92,7 +92,7 @@ def _law(panel: CurvesPanel, name: str, known: dict[str, dict[str, FigureRow]]) 
 def latency(engine: str, summary: ExperimentSummary, record: Record) -> Iterator[Chart]:
     """Yield charts of the share of commits answered within a time, of all quiet rounds together; six cases each."""
     said = words(summary.cases)
-    found = [(case, values) for case in cases(engine, summary) if (values := pooled(record, case, "latency_ms"))]
+    found = [(case, values) for case in cases(engine, summary) if (values := latencies(record, case))]
     parts = [found[first : first + LOOKS] for first in range(0, len(found), LOOKS)]
     for number, part in enumerate(parts, 1):
         of = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
@@ -127,10 +127,10 @@ def words(cases: Sequence[CaseRow]) -> dict[tuple[str, str], str]:
     }
 
 
-def pooled(record: Record, case: CaseRow, name: str) -> Ordered:
-    """Return the samples of all quiet rounds of a case, in order of size."""
+def latencies(record: Record, case: CaseRow) -> Ordered:
+    """Return the latencies of all quiet rounds of a case, in order of size."""
     quiet = record.quiet(case.engine, case.name).values()
-    return Ordered([ms for ms in m.samples.get(name, []) if ms > 0] for m in quiet)
+    return Ordered([ms for ms in m.samples.get("latency_ms", []) if ms > 0] for m in quiet)
 
 
 def _shares(ordered: Sequence[float]) -> list[tuple[float, float | None]]:
@@ -143,36 +143,26 @@ def _shares(ordered: Sequence[float]) -> list[tuple[float, float | None]]:
 def lags(engine: str, summary: ExperimentSummary, record: Record) -> Iterator[Chart]:
     """Yield a chart of the rows behind the source for each case with such samples: its last quiet round."""
     for case in summary.cases:
-        last = _last_quiet(record, case) if case.engine == engine else None
-        if last is None or "at_s" not in last.samples:
+        rounds = record.quiet(case.engine, case.name) if case.engine == engine else {}
+        samples = rounds[max(rounds)].samples if rounds else {}
+        if "at_s" not in samples:
             continue
-        names = sorted(name for name in last.samples if name.startswith("lag_"))
-        begins = "".join(f"; the steady load began after {at:.1f} s" for at in last.samples.get("load_from_s", []))
+        times, begins = samples["at_s"], samples.get("load_from_s", [])
+        names = sorted(name for name in samples if name.startswith("lag_"))
         yield Chart(
             name=f"{engine}-lag-{case.name}",
-            told=f"Rows behind the source: {case.about or case.name}, round {last.round}",
-            about=f"A line for each replica{begins}.",
+            told=f"Rows behind the source: {case.about or case.name}, round {max(rounds)}",
+            about="A line for each replica"
+            + "".join(f"; the steady load began after {begin:.1f} s" for begin in begins)
+            + ".",
             x="seconds since the disks became slow",
             y="rows behind the source",
             lines=[
-                Line(name.removeprefix("lag_"), _timed(last, name), look, bare=True) for look, name in enumerate(names)
+                Line(name.removeprefix("lag_"), [*zip(times, samples[name], strict=True)], look, bare=True)
+                for look, name in enumerate(names)
             ],
-            bands=_loads(last),
+            bands=[Band(begin, times[-1], "steady load", "load") for begin in begins],
         )
-
-
-def _last_quiet(record: Record, case: CaseRow) -> Measurement | None:
-    rounds = record.quiet(case.engine, case.name)
-    return rounds[max(rounds)] if rounds else None
-
-
-def _timed(measured: Measurement, name: str) -> list[tuple[float, float | None]]:
-    return list(zip(measured.samples["at_s"], measured.samples[name], strict=True))
-
-
-def _loads(measured: Measurement) -> list[Band]:
-    end = measured.samples["at_s"][-1]
-    return [Band(begin, end, "steady load", "load") for begin in measured.samples.get("load_from_s", [])]
 
 
 def over_time(engine: str, record: Record) -> Iterator[Chart]:

@@ -57,7 +57,7 @@ def caveats(found: Comparison) -> Iterator[str]:
     yield from found.stopped
     if found.is_one_run:
         yield "both are the same run, which shows nothing: measure again, and compare with that run"
-    if found.judges_nothing and found.same_machine:
+    if found.same_machine and not any(change.judged for change in found.changes):
         measured = dict.fromkeys(change.figure for change in found.changes if change.ratio)
         yield f"no figure is judged; --figure names others, measured: {', '.join(measured) or 'none'}"
     if not found.same_machine:
@@ -82,12 +82,10 @@ def _told(side: RunSet) -> str:
 def _tables(found: Comparison) -> Iterator[Table | Text]:
     figures = [change for change in found.changes if change.figure]
     claims = [change for change in found.changes if not change.figure]
-    if figures:
-        yield Text()
-        yield _table("case", figures, found)
-    if claims:
-        yield Text()
-        yield _table("claim", claims, found)
+    for what, changes in (("case", figures), ("claim", claims)):
+        if changes:
+            yield Text()
+            yield _table(what, changes, found)
 
 
 def _table(what: str, changes: list[FigureChange], found: Comparison) -> Table:

@@ -3,9 +3,9 @@
 from replication_lab.model.core.statistics import highest_share
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.drill.drill_result import Result, missing_rows
-from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.drilled import drilled, gaps
 from replication_lab.model.experiment.experiment import Experiment
+from replication_lab.model.question.question import Question
 from replication_lab.model.record.record import Record
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrilledRow, DrillRow, RangeRow
@@ -16,36 +16,33 @@ ROWS, TRANSACTIONS = "rows of the drill's own clients", "transactions of the wor
 
 def drilled_rows(experiment: Experiment, record: Record) -> list[DrilledRow]:
     """Return a row for each case of a question that names a drill, on each engine; empty for other experiments."""
-    if experiment.asked is None or not experiment.asked.drill:
-        return []
-    return [
-        _row(experiment, record, engine, case)
-        for engine in record.engines
-        for case in experiment.cases
-        if experiment.lab_of(case).engine in ("", engine) and not _is_left_out(record, engine, case)
-    ]
-
-
-def _is_left_out(record: Record, engine: str, case: Case) -> bool:
-    lab = record.lab(engine)
-    return lab is not None and case.name in lab.not_applicable
-
-
-def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> DrilledRow:
     asked = experiment.asked
-    runs = asked.drills_of_a_case if asked else 0
-    found = drilled(record, engine, case.name)
+    if asked is None or not asked.drill:
+        return []
+    rows = []
+    for engine in record.engines:
+        lab = record.lab(engine)
+        rows += [
+            _row(asked, record, engine, case.name, experiment.lab_of(case).topology)
+            for case in experiment.cases
+            if experiment.lab_of(case).engine in ("", engine) and not (lab and case.name in lab.not_applicable)
+        ]
+    return rows
+
+
+def _row(asked: Question, record: Record, engine: str, case: str, topology: str) -> DrilledRow:
+    runs, found = asked.drills_of_a_case, drilled(record, engine, case)
     results = [found[run].result for run in sorted(found)]
-    missing = list(gaps(record, engine, case.name, runs))
+    missing = list(gaps(record, engine, case, runs))
     drill = results[0].drill if results else None
     return DrilledRow(
         engine=engine,
-        case=case.name,
-        topology=experiment.lab_of(case).topology,
-        asked=asked.drill if asked else "",
+        case=case,
+        topology=topology,
+        asked=asked.drill,
         about=drill.about if drill else "",
         takes_over=_takes_over(drill) if drill else "",
-        counts=TRANSACTIONS if asked and asked.ledger else ROWS,
+        counts=TRANSACTIONS if asked.ledger else ROWS,
         runs=runs,
         known=not missing,
         lost=None if missing else _range(results, "lost"),
@@ -53,7 +50,7 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
         rto_s=None if missing else _range(results, "rto_s"),
         outage_s=None if missing else _range(results, "outage_s"),
         not_proved=missing,
-        claims=[f"lost:{case.name}", f"rto_s:{case.name}"],
+        claims=[f"lost:{case}", f"rto_s:{case}"],
         drills=[DrillRow.of(result) for result in results],
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.record.record import Record
 from replication_lab.report import strips, wording
@@ -37,9 +38,7 @@ class SeenCondition:
 
 def conditions(summary: ExperimentSummary) -> list[SeenCondition]:
     """Return the toxics of the run, one for each engine and case; the links of a cluster are told together."""
-    groups: dict[tuple[str, str, str, str, float | None], list[FaultRow]] = {}
-    for fault in summary.faults:
-        groups.setdefault((fault.engine, fault.case, fault.toxic, fault.unit, fault.asked), []).append(fault)
+    groups = grouped(((row.engine, row.case, row.toxic, row.unit, row.asked), row) for row in summary.faults)
     return [_condition(rows) for rows in groups.values()]
 
 
@@ -95,10 +94,7 @@ class ProvedState:
 
 def states(record: Record) -> list[ProvedState]:
     """Return the proofs of the cases' states, one for each engine, case and thing that was proved."""
-    groups: dict[tuple[str, str, str], list[Proof]] = {}
-    for m in record.measurements:
-        for proof in m.proofs:
-            groups.setdefault((m.engine, m.case, proof.what), []).append(proof)
+    groups = grouped(((m.engine, m.case, proof.what), proof) for m in record.measurements for proof in m.proofs)
     return [
         ProvedState(*of, proofs[0].expected, list(_distinct(proofs)), len(proofs), sum(proof.ok for proof in proofs))
         for of, proofs in groups.items()

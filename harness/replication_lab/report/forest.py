@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.comparing.comparison import ComparedOutcome, FigureChange
-from replication_lab.model.core.statistics import Interval
 from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import svg, wording
 from replication_lab.report.rows import EffectRow
@@ -99,7 +98,6 @@ def row(bar: Bar, on: Scale) -> str:
     return str(svg.elements().forest_row(bar, MARKERS[bar.tone], on, WIDTH, HEIGHT))
 
 
-TONES = {"HOLDS": "good", "KNOWN": "note", "CHANGED": "bad", "UNKNOWN": "doubt"}
 SYMBOLS = {"good": "●", "note": "◇", "bad": "◆", "doubt": "□"}
 # What needs a reader's attention comes first.
 ORDER = {"bad": 0, "doubt": 1, "note": 2, "good": 3}
@@ -124,7 +122,7 @@ def plot(bars: Sequence[Bar | None], told: str) -> Plot | None:
 
 
 def in_order(claims: Sequence[ClaimJudgement]) -> list[ClaimJudgement]:
-    return sorted(claims, key=lambda row: ORDER[TONES[wording.tone(row)]])
+    return sorted(claims, key=lambda row: ORDER[wording.tone(row)])
 
 
 def of_claims(claims: Sequence[ClaimJudgement]) -> Plot | None:
@@ -136,7 +134,7 @@ def of_claim(row: ClaimJudgement) -> Bar | None:
         return None
     figures = (row.measured, row.interval.low, row.interval.high)
     told = f"{wording.verdict(row)}: measured {wording.measured(row)}, {bound(row)}"
-    return against(told, TONES[wording.tone(row)], figures, (row.least, row.most))
+    return against(told, wording.tone(row), figures, (row.least, row.most))
 
 
 def bound(row: ClaimJudgement) -> str:
@@ -154,14 +152,10 @@ def of_effects(effects: Sequence[EffectRow]) -> Plot | None:
 
 def _effect(row: EffectRow) -> Bar | None:
     found = row.throughput_ratio or row.latency_p50_ratio
-    if found is None:
+    if found is None or found.low <= 0:
         return None
-    return _ratio(row.sentence, "note" if row.known else "doubt", found)
-
-
-def _ratio(told: str, tone: str, found: Interval) -> Bar | None:
-    """Return the row of a ratio to 1: there is no bound, so nothing is shaded."""
-    return Bar(told, tone, found.estimate, found.low, found.high, 1.0, 1.0) if found.low > 0 else None
+    # There is no bound, so nothing is shaded beside 1.
+    return Bar(row.sentence, "note" if row.known else "doubt", found.estimate, found.low, found.high, 1.0, 1.0)
 
 
 def of_changes(changes: Sequence[FigureChange]) -> Plot | None:

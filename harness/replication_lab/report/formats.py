@@ -159,7 +159,8 @@ def _annotations(summary: Summary) -> Iterator[str]:
     yield from (command("warning", "doubt", doubt) for doubt in summary.doubts)
     for where, row in _judged(summary):
         if row.changed or row.verdict is Verdict.UNKNOWN:
-            yield command("error" if row.changed else "warning", wording.verdict(row), f"{where}: {_told(row)}")
+            told = f"{where}: {row.sentence}: {wording.explanation(row)}"
+            yield command("error" if row.changed else "warning", wording.verdict(row), told)
     if isinstance(summary, DrillsSummary):
         for drill in summary.drills:
             yield from (command("warning", "doubt", f"drill {drill.name}: {doubt}") for doubt in drill.doubts)
@@ -172,10 +173,6 @@ def _judged(summary: Summary) -> Iterator[tuple[str, ClaimJudgement | FigureJudg
         yield from ((f"drill {drill.name}", row) for drill in summary.drills for row in drill.expectations)
     else:
         yield from ((f"{summary.experiment} on {claim.engine}", claim) for claim in summary.claims)
-
-
-def _told(row: ClaimJudgement | FigureJudgement) -> str:
-    return f"{row.sentence}: {wording.explanation(row)}"
 
 
 def command(kind: str, title: str, message: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from replication_lab.model.core.verdict import Verdict
-from replication_lab.report import forest, page, strips, svg
+from replication_lab.report import forest, page, strips, svg, wording
 from replication_lab.report.svg import Scale
 
 # The latest runs of a claim that its trend shows. One run has no trend.
@@ -72,15 +72,12 @@ class IndexedRun:
 
     @property
     def tone(self) -> str:
-        verdict = self.reported.verdict if self.reported else ""
-        return {"AS_EXPECTED": "good", "CHANGED": "bad", "CRASHED": "bad"}.get(verdict, "doubt")
+        return wording.TONES.get(self.reported.verdict, "doubt") if self.reported else "doubt"
 
     @property
     def said(self) -> str:
-        verdict = self.reported.verdict if self.reported else ""
-        return {"AS_EXPECTED": "as expected", "CHANGED": "unexpected", "CRASHED": "crashed"}.get(
-            verdict, "unknown" if verdict else "not reported"
-        )
+        said = {"AS_EXPECTED": "as expected", "CHANGED": "unexpected", "CRASHED": "crashed"}
+        return said.get(self.reported.verdict, "unknown") if self.reported else "not reported"
 
 
 @dataclass(frozen=True)
@@ -105,13 +102,12 @@ class Trend:
         up = Scale(low, high, strips.HEIGHT - 4, 4, log)
         across = Scale(0, max(len(values) - 1, 1), 6, strips.WIDTH - 6)
         places = [(across.at(number), up.at(value)) for number, value in enumerate(values)]
-        path = "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
         marks = [
             (f"{name}: {value:.4g}, {judged.verdict}", forest.MARKERS[_tone(judged)], _tone(judged), x, y)
             for (name, value, judged), (x, y) in zip(self.points, places, strict=True)
         ]
         told = f"{len(values)} runs, from {values[0]:.4g} to {values[-1]:.4g}"
-        return str(svg.elements().trend(path, marks, told, strips.WIDTH, strips.HEIGHT))
+        return str(svg.elements().trend(svg.path(places), marks, told, strips.WIDTH, strips.HEIGHT))
 
 
 def decode(summary: bytes) -> Reported | None:

@@ -9,7 +9,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.core.visible import visible
-from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.model.experiment.judgement import NotJudged
 from replication_lab.report import wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary, Summary
 
@@ -31,8 +31,9 @@ def _of_claims(engine: str, summary: ExperimentSummary) -> TestSuite:
     classname = f"{summary.experiment}.{engine}"
     claims = [claim for claim in summary.claims if claim.engine == engine]
     left = [each for each in summary.not_judged if each.engine == engine]
-    cases = [*(_claim(claim, classname) for claim in claims), *(_skipped(each, classname) for each in left)]
-    return _suite(f"{summary.experiment} on {engine}", summary, cases + _of_its_end(summary, claims, classname))
+    cases = [_case(f"{one.id}: {one.sentence}", classname, one, wording.evidence(one)) for one in claims]
+    cases += [*(_skipped(each, classname) for each in left), *_of_its_end(summary, claims, classname)]
+    return _suite(f"{summary.experiment} on {engine}", summary, cases)
 
 
 def _of_drills(summary: DrillsSummary) -> TestSuite:
@@ -47,10 +48,6 @@ def _suite(name: str, summary: Summary, cases: list[TestCase]) -> TestSuite:
     suite.timestamp = summary.started
     suite.add_testcases(cases)
     return suite
-
-
-def _claim(claim: ClaimJudgement, classname: str) -> TestCase:
-    return _case(f"{claim.id}: {claim.sentence}", classname, claim, wording.evidence(claim))
 
 
 def _drill(drill: DrillRow, classname: str) -> list[TestCase]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from jinja2 import Environment
 
-from replication_lab.model.core.verdict import Judgement
 from replication_lab.model.drill.timeline import Timeline
 from replication_lab.model.record.record import Record
 from replication_lab.report import (
@@ -93,7 +92,7 @@ class Names:
 def _pages() -> Environment:
     """Return the environment of the templates, which compiles each of them once."""
     pages = templates.environment(autoescape=True)
-    pages.filters |= {"number": wording.number, "drawn": drawn, "data_uri": data_uri, "tone": tone}
+    pages.filters |= {"number": wording.number, "drawn": drawn, "data_uri": data_uri, "tone": wording.tone}
     pages.globals |= {
         "answers": answers,
         "drilled": drilled,
@@ -109,11 +108,6 @@ def _pages() -> Environment:
         "policy": policy(),
     }
     return pages
-
-
-def tone(row: Judgement) -> str:
-    """Return the tone of a verdict: good, note, bad or doubt."""
-    return forest.TONES[wording.tone(row)]
 
 
 def policy() -> str:
@@ -167,7 +161,7 @@ def pictures(engine: str, summary: ExperimentSummary, record: Record) -> dict[st
 
 
 def _spread(record: Record, case: CaseRow) -> list[float]:
-    ordered = charts.pooled(record, case, "latency_ms")
+    ordered = charts.latencies(record, case)
     return [charts.quantile(ordered, share) for share in PERCENTILES] if ordered else []
 
 

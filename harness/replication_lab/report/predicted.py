@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.question.prediction import Predicted, Prediction
 from replication_lab.model.question.setting import named
 
@@ -76,10 +77,7 @@ def _shared(points: Sequence[Predicted]) -> dict[str, str]:
 def _remarks(points: Sequence[Predicted]) -> Iterator[str]:
     """Yield what is outside of what was measured, and which figures have not been validated, with the topologies."""
     for what in ("extrapolated", "not_validated"):
-        found = dict[str, list[str]]()
-        for point in points:
-            for each in getattr(point, what):
-                found.setdefault(each, []).append(point.topology)
+        found = grouped((each, point.topology) for point in points for each in getattr(point, what))
         for remark, topologies in found.items():
             yield f"{what.replace('_', ' ')} ({', '.join(dict.fromkeys(topologies))}): {remark}"
 

@@ -147,11 +147,9 @@ def _bands(rounds: Rounds) -> Iterator[Band]:
 def _cases(rounds: Rounds) -> Iterator[Band]:
     for each in rounds.placed:
         m = each.measured
-        label = rounds.words.get((m.engine, m.case), m.case)
-        if m.counts:
-            yield Band(round(each.at, 2), round(each.end, 2), label, CASE)
-        else:
-            yield Band(round(each.at, 2), round(each.end, 2), f"{label}: noisy, does not count", f"{CASE} {NOISY}")
+        noisy, kind = ("", CASE) if m.counts else (": noisy, does not count", f"{CASE} {NOISY}")
+        label = rounds.words.get((m.engine, m.case), m.case) + noisy
+        yield Band(round(each.at, 2), round(each.end, 2), label, kind)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

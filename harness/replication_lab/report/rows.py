@@ -6,7 +6,7 @@ from replication_lab.model.core.event import LabCameUp
 from replication_lab.model.core.statistics import Interval
 from replication_lab.model.core.verdict import Judgement
 from replication_lab.model.drill.drill_result import FigureJudgement, Result
-from replication_lab.model.drill.evidence import FaultEvidence, Return, ThroughEndpoint
+from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Return, ThroughEndpoint
 from replication_lab.model.drill.timeline import Phase
 from replication_lab.model.drill.writable import resolution
 from replication_lab.model.experiment.curves import Curves
@@ -114,25 +114,25 @@ class DrillRow(Row, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, result: Result) -> "DrillRow":
-        evidence = result.evidence
+        evidence = result.evidence or Evidence(drill=result.drill, at="")
         return cls(
             name=result.drill.name,
             about=result.drill.about,
             exit_code=result.exit_code,
             clients=result.drill.clients,
-            seconds=evidence.load[1] if evidence else 0.0,
+            seconds=evidence.load[1],
             figures=result.figures,
             expectations=result.judgements,
             doubts=result.doubts,
-            acted=evidence.acted if evidence else [],
-            returns=evidence.returns if evidence else {},
-            forbidden=evidence.forbidden_lines if evidence else [],
+            acted=evidence.acted,
+            returns=evidence.returns,
+            forbidden=evidence.forbidden_lines,
             ledger=result.ledger,
             phases=result.phases,
-            endpoint=evidence.endpoint if evidence else None,
+            endpoint=evidence.endpoint,
             manager=shown(result.drill.manager, result.drill.manager_settings),
-            resolution=resolution(evidence) if evidence else "",
-            uncounted_tables=evidence.uncounted_tables if evidence else [],
+            resolution=resolution(evidence),
+            uncounted_tables=evidence.uncounted_tables,
         )
 
 

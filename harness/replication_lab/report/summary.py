@@ -1,22 +1,22 @@
 """summary.json: the findings of a run, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import msgspec
 
 from replication_lab.model.core.event import RECORD
 from replication_lab.model.core.exit_code import ExitCode
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.core.statistics import Interval, NoInterval, about, interval_of_mean
 from replication_lab.model.core.verdict import Verdict, exit_code, worst
 from replication_lab.model.drill.drill_result import Result
 from replication_lab.model.drill.evidence import Evidence
 from replication_lab.model.experiment.experiment import ComparisonTable, Experiment
 from replication_lab.model.experiment.judgement import ClaimJudgement
-from replication_lab.model.experiment.quantities import Difference, Figure, unit_of
+from replication_lab.model.experiment.quantities import unit_of
 from replication_lab.model.lab.site import Site
 from replication_lab.model.question.load import kept
 from replication_lab.model.question.question import Effect
@@ -136,7 +136,11 @@ def _of_any_run(record: Record, code: int) -> dict[str, Any]:
         "interrupted": record.interrupted,
         "crashed": record.crashed,
         "torn": record.torn,
-        "environment": _environment(record),
+        "environment": Environment(
+            host=record.opening.environment,
+            labs=[lab for engine in record.engines for lab in record.labs(engine)],
+            noise=_noise(record),
+        ),
         "record": RECORD,
         "doubts": list(dict.fromkeys(doubt for engine in record.engines for doubt in record.doubts(engine))),
     }
@@ -150,11 +154,6 @@ def schema() -> bytes:
     """Return the JSON schema of summary.json."""
     of_both = msgspec.json.schema(ExperimentSummary | DrillsSummary)
     return msgspec.json.format(msgspec.json.encode(of_both), indent=2) + b"\n"
-
-
-def _environment(record: Record) -> Environment:
-    labs = [lab for engine in record.engines for lab in record.labs(engine)]
-    return Environment(host=record.opening.environment, labs=labs, noise=_noise(record))
 
 
 def _comparison(asked: ComparisonTable, record: Record) -> ComparisonRow:
@@ -205,10 +204,7 @@ def _noise(record: Record) -> NoiseRow:
 
 def _slowest_cpus(measurements: list[Measurement]) -> float | None:
     """Compare measurements of one case: clients of another one use the threads of a core in another way."""
-    readings: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for m in measurements:
-        if m.noise.loop_us:
-            readings[m.engine, m.case].append(m.noise.loop_us)
+    readings = grouped(((m.engine, m.case), m.noise.loop_us) for m in measurements if m.noise.loop_us)
     return max((round(max(each) / min(each), 2) for each in readings.values()), default=None)
 
 
@@ -315,9 +311,13 @@ def _row(
 
 
 def _difference(experiment: Experiment, record: Record, engine: str, effect: Effect, name: str) -> Interval | None:
-    figure = Difference(Figure(effect.case, name), Figure(effect.baseline, name, _engine(experiment, effect.baseline)))
+    """Return the interval of the case's figure minus the baseline's, paired by round; None without one."""
+    more = record.series(engine, effect.case, name)
+    less = record.series(_engine(experiment, effect.baseline) or engine, effect.baseline, name)
+    values = {n: more[n] - less[n] for n in more if n in less}
+    level = experiment.plan(record).level_of_estimate
     try:
-        return figure.interval(record, engine, experiment.plan(record).level_of_estimate)
+        return interval_of_mean(list(values.values()), level, record.sites_of(values))
     except NoInterval:
         return None
 
@@ -336,6 +336,5 @@ def _cannot_keep(experiment: Experiment, record: Record, effect: Effect) -> str:
     return ""
 
 
-@cache
 def _macros() -> Any:
     return templates.macros("effects.j2", about=about)

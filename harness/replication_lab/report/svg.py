@@ -37,6 +37,11 @@ def place(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def path(places: Iterable[tuple[float, float]]) -> str:
+    """Return a line through places, as the data of a path."""
+    return "M" + "L".join(f"{place(x)} {place(y)}" for x, y in places)
+
+
 @dataclass(frozen=True)
 class Scale:
     """A scale from figures `low` to `high` onto places `start` to `end`; what lies outside is put at the nearer end."""

@@ -28,8 +28,9 @@ def lines_of(text: object) -> list[str]:
     return [line.strip() for line in str(text).splitlines() if line.strip()]
 
 
+@cache
 def macros(name: str, **known: object) -> Any:
-    """Return the macros of a template as functions; `known` are what it can name besides."""
+    """Return the macros of a template as functions, compiled once; `known` are what it can name besides."""
     found = environment()
     found.globals |= known
     return found.get_template(name).module

@@ -11,9 +11,7 @@ from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.report import drilled, wording
 from replication_lab.report.rows import ComparisonRow, EffectRow, ExperimentSummary
 
-STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
-OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
-
+STYLES = {"good": "green", "note": "blue", "bad": "red", "doubt": "yellow"}
 
 AS_A_TITLE: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
 PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
@@ -42,7 +40,7 @@ def render(summary: ExperimentSummary) -> RenderableType:
         parts += [*map(Text, drilled.notes(summary.drilled)), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
     parts += [Text(line, style="dim") for line in filter(None, [wording.expected_wrong(summary)])]
-    parts.append(Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
+    parts.append(Text(wording.overall(summary), style=f"bold {STYLES[wording.TONES[summary.verdict]]}"))
     return Group(*parts, *filter(None, [wording.remedy(summary)]))
 
 
@@ -147,6 +145,6 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
 def _told(claim: ClaimJudgement) -> Text:
     text = Text(claim.sentence)
     text.append(f"\n{claim.relation}\n{wording.evidence(claim)}", style="dim")
-    if wording.tone(claim) != "HOLDS" or claim.interval is None:
+    if wording.tone(claim) != "good" or claim.interval is None:
         text.append(f"\n{wording.explanation(claim)}", style=STYLES[wording.tone(claim)])
     return text

@@ -1,12 +1,13 @@
 """The timeline of a drill as charts: answers, latencies, errors, and what nodes reported, with the faults as bands."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any
 
-from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Tally, Timeline
+from replication_lab.model.core.groups import grouped
+from replication_lab.model.drill.timeline import AFTER, INJECTION, Phase, Timeline
 from replication_lab.model.record.load_timeline import Stay
 from replication_lab.report import strips
 from replication_lab.report.chart import HIGH, STRIP, Axis, Band, Chart, Line, Point, StateSpan, Strip, merged
@@ -57,10 +58,7 @@ class Watched:
 
 
 def by_node(stays: Sequence[Stay]) -> dict[str, list[Stay]]:
-    nodes: dict[str, list[Stay]] = {}
-    for stay in stays:
-        nodes.setdefault(stay.node, []).append(stay)
-    return dict(sorted(nodes.items()))
+    return dict(sorted(grouped((stay.node, stay) for stay in stays).items()))
 
 
 def nodes(loads: Sequence[Watched]) -> list[str]:
@@ -152,14 +150,14 @@ def _latency(axis: Axis, found: Timeline) -> Iterator[Chart]:
 
 
 def _errors(axis: Axis, found: Timeline) -> Iterator[Chart]:
-    kinds: list[tuple[str, Callable[[Tally], int]]] = [
-        ("failed", lambda tally: tally.failed),
-        ("unknown: the answer was lost", lambda tally: tally.unknown),
-    ]
+    kinds = {
+        "failed": [tally.failed for tally in found.tallies],
+        "unknown: the answer was lost": [tally.unknown for tally in found.tallies],
+    }
     lines = [
-        Line(label, _rates(found, [of(tally) for tally in found.tallies]), look, steps=True)
-        for look, (label, of) in enumerate(kinds, 1)
-        if any(map(of, found.tallies))
+        Line(label, _rates(found, counts), look, steps=True)
+        for look, (label, counts) in enumerate(kinds.items(), 1)
+        if any(counts)
     ]
     if lines:
         about = "Failed statements were refused; of unknown ones the client got no answer."
@@ -212,8 +210,4 @@ def spark(drill: DrillRow, found: Timeline) -> str:
 
 def shown(phases: Sequence[Phase]) -> list[Phase]:
     """Return the phases that a table shows: all but an injection in which nothing was sent, and an empty end."""
-    return [each for each in phases if each.name not in (INJECTION, AFTER) or _has_statements(each.tally)]
-
-
-def _has_statements(tally: Tally) -> bool:
-    return bool(tally.acknowledged or tally.failed or tally.unknown)
+    return [each for each in phases if each.name not in (INJECTION, AFTER) or each.tally.statements]

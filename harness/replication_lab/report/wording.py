@@ -1,9 +1,9 @@
 """Figures and verdicts in words, the same in every rendering."""
 
 from collections import Counter
-from functools import cache
 from typing import Any
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
 from replication_lab.report import templates
@@ -14,6 +14,8 @@ LONG, FOUR_DIGITS = 1e6, 1000
 HEADLINES = ("throughput", "latency_p50_ms")
 # The latencies in the table of a question's cases.
 LATENCIES = ("min", "p50", "p95", "p99")
+# The tones of a run's outcomes, which are those of verdicts.
+TONES = {"AS_EXPECTED": "good", "CHANGED": "bad", "CRASHED": "bad", "UNKNOWN": "doubt"}
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
     "CHANGED": "a verdict is not the expected one",
@@ -62,10 +64,10 @@ def verdict(row: Judgement) -> str:
 
 
 def tone(row: Judgement) -> str:
-    """Return the colour class of a verdict: HOLDS, KNOWN (an expected refutation), CHANGED or UNKNOWN."""
+    """Return the colour class of a verdict: good, note (an expected refutation), bad (an unexpected one) or doubt."""
     if row.changed:
-        return "CHANGED"
-    return "KNOWN" if row.verdict is Verdict.REFUTED else str(row.verdict)
+        return "bad"
+    return {Verdict.HOLDS: "good", Verdict.REFUTED: "note"}.get(row.verdict, "doubt")
 
 
 def evidence(claim: ClaimJudgement) -> str:
@@ -137,7 +139,6 @@ def machines(summary: Summary) -> str:
     return str(_macros().machines(summary))
 
 
-@cache
 def _macros() -> Any:
     return templates.macros("wording.j2", settings=_settings, broke_off=broke_off)
 
@@ -197,7 +198,5 @@ def _of_answers(summary: ExperimentSummary) -> set[str]:
 
 def not_judged(summary: ExperimentSummary) -> list[str]:
     """Return what was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
-    claims: dict[tuple[str, str], list[str]] = {}
-    for left in summary.not_judged:
-        claims.setdefault((left.engine, left.reason), []).append(left.claim)
+    claims = grouped(((left.engine, left.reason), left.claim) for left in summary.not_judged)
     return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

@@ -12,7 +12,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.question.load import Moments
-from replication_lab.model.record.measurement import p999
+from replication_lab.model.record.measurement import Ordered, p999
 from replication_lab.workloads import spread, sysbench
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -56,7 +56,7 @@ class Inserted:
             "latency_p50_ms": round(float(middle), 3),
             "latency_p95_ms": round(float(high), 3),
             "latency_p99_ms": round(float(higher), 3),
-            "latency_p999_ms": p999(self.latencies_ms),
+            "latency_p999_ms": p999(Ordered([self.latencies_ms])),
             "latency_max_ms": max(self.latencies_ms),
             "attempts": attempts,
             "errors": self.lost / attempts,

@@ -1,10 +1,9 @@
 """Runs compared with earlier ones: how each figure changed, with its interval, and whether it is worse than allowed."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from statistics import fmean, geometric_mean
 
 from replication_lab.model.comparing.digest import CaseDigest, Digest, EngineDigest
@@ -107,10 +106,6 @@ class Comparison:
         """Whether a run is on both sides, which shows nothing: no two begin in the same millisecond on one machine."""
         begun = [{run.started for run in side.runs} for side in (self.earlier, self.later)]
         return self.same_machine and bool(begun[0] & begun[1])
-
-    @property
-    def judges_nothing(self) -> bool:
-        return not any(change.judged for change in self.changes)
 
     @property
     def stopped(self) -> list[str]:
@@ -356,8 +351,8 @@ def _claims(
             reason = f"the verdict became {new.verdict}, which is unexpected"
             yield replace(blank, outcome=ComparedOutcome.WORSE, judged=True, reason=reason)
         elif old.ratios and new.ratios:
-            values = before.ratios(engines[0], name), after.ratios(engines[1], name)
-            yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
+            ratios = before.ratios(engines[0], name), after.ratios(engines[1], name)
+            yield _judged(blank, *ratios, _allowed(margin, new.more_is_better))
         elif old.ratios or new.ratios:
             which = "second" if old.ratios else "first"
             yield replace(blank, reason=f"a round of the {which} run has no such ratio, or it was not verified")
@@ -377,10 +372,10 @@ def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
     return (0 if more_is_better is False else 1 - margin), (math.inf if more_is_better else 1 + margin)
 
 
-def _judged(blank: FigureChange, interval: Callable[[], Interval], allowed: tuple[float, float]) -> FigureChange:
+def _judged(blank: FigureChange, before: list[float], after: list[float], allowed: tuple[float, float]) -> FigureChange:
     """Return a change with its ratio, after divided by before, and its outcome: within the `allowed` bounds or not."""
     try:
-        ratio = interval()
+        ratio = interval_between(before, after, LEVEL)
     except NoInterval as error:
         return replace(blank, reason=str(error))
     outcome = _outcome(ratio.low, ratio.high, allowed)

@@ -12,7 +12,7 @@ from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.experiment.compared_figures import FIGURES
 from replication_lab.model.experiment.experiment import Experiment
 from replication_lab.model.experiment.judgement import ClaimJudgement
-from replication_lab.model.experiment.quantities import Quantity, Ratio
+from replication_lab.model.experiment.quantities import Ratio
 from replication_lab.model.experiment.relations import Bounds
 from replication_lab.model.record.record import Record
 
@@ -174,12 +174,8 @@ def _more_is_better(relation: Bounds) -> bool | None:
     """Return whether a larger ratio is better: away from its only bound, else as for the figure in the numerator."""
     if math.isinf(relation.low) != math.isinf(relation.high):
         return math.isinf(relation.high)
-    return None if math.isfinite(relation.low) else _of_figure(relation.quantity)
-
-
-def _of_figure(quantity: Quantity) -> bool | None:
-    known = FIGURES.get(quantity.figures[0].name)
-    return known.more_is_better if known else None
+    known = FIGURES.get(relation.quantity.figures[0].name)
+    return None if math.isfinite(relation.low) or known is None else known.more_is_better
 
 
 def _is_whole(values: list[float]) -> bool:

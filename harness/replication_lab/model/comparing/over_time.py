@@ -8,6 +8,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from replication_lab.model.comparing.digest import Digest
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.experiment.compared_figures import THROUGHPUT
 
 if TYPE_CHECKING:  # it takes long to import
@@ -102,14 +103,12 @@ def _changed(before: list[Point], after: list[Point]) -> tuple[float, float | No
 
 def history(digests: Iterable[Digest]) -> list[Series]:
     """Return the series of all claims' ratios and all cases' compared figures, each over the comparable runs."""
-    series: dict[tuple[Place, str], list[Point]] = {}
-    for digest in sorted(digests, key=lambda each: each.started):
-        for place, of, point in _points(digest):
-            series.setdefault((place, of), []).append(point)
+    in_order = sorted(digests, key=lambda each: each.started)
+    series = grouped(each for digest in in_order for each in _points(digest))
     return [Series(place, of, points) for (place, of), points in series.items()]
 
 
-def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
+def _points(digest: Digest) -> Iterator[tuple[tuple[Place, str], Point]]:
     for name, engine in digest.engines.items():
         conditions, machine = tuple(sorted(digest.conditions.items())), tuple(digest.machine.items())
         place = Place(
@@ -125,7 +124,7 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
         for of, (values, loops) in named.items():
             if values:
                 loop_us, value = geometric_mean(loops) if loops else None, geometric_mean(values)
-                yield place, of, Point(digest.run, digest.started, engine.version, value, len(values), loop_us)
+                yield (place, of), Point(digest.run, digest.started, engine.version, value, len(values), loop_us)
 
 
 # The chance that a series without any change shows one. The permutation test keeps it whatever the noise.
@@ -136,22 +135,19 @@ SEED = 1
 FEWEST_ON_A_SIDE = 2
 
 
-def change_points(values: Sequence[float]) -> list[int]:
-    """Return the indices at which a new level begins, in order."""
+def change_points(values: Sequence[float], offset: int = 0) -> list[int]:
+    """Return the indices at which a new level begins, in order; that of the first value is `offset`."""
     import numpy as np
 
-    return _changes(np.asarray(values, float), 0)
-
-
-def _changes(values: "NDArray[np.float64]", offset: int) -> list[int]:
     if len(values) < 2 * FEWEST_ON_A_SIDE:
         return []
-    found, height = _best_split(values[None, :])
-    permuted = _best_split(values[_permutations(len(values))])[1]
+    series = np.asarray(values, float)
+    found, height = _best_split(series[None, :])
+    permuted = _best_split(series[_permutations(len(series))])[1]
     if (1 + (permuted >= height[0] * (1 - 1e-9)).sum()) / (1 + PERMUTATIONS) > RISK:
         return []
     at = int(found[0])
-    return [*_changes(values[:at], offset), offset + at, *_changes(values[at:], offset + at)]
+    return [*change_points(values[:at], offset), offset + at, *change_points(values[at:], offset + at)]
 
 
 @cache

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from replication_lab.model.core.statistics import Interval, NoInterval, interval_between, interval_between_at_equal
+from replication_lab.model.core.statistics import (
+    ROUNDING,
+    Interval,
+    NoInterval,
+    interval_between,
+    interval_between_at_equal,
+    interval_of_logs,
+    t_quantile,
+)
 
 if TYPE_CHECKING:  # it takes long to import
     import numpy as np
@@ -22,8 +30,6 @@ RUN_EFFECT = 0.06
 FEWEST_DEGREES = 4
 # A bound for the number of runs in messages.
 MOST_RUNS = 1000
-# A spread of logarithms below this is that of rounded digits.
-ROUNDING = 1e-6
 # For each run the values of its rounds.
 Runs = Sequence[Sequence[float]]
 
@@ -65,7 +71,7 @@ def ratio_of_runs(before: Runs, after: Runs, level: float, beside: tuple[Runs, R
     middle = math.log(within.estimate)
     half = math.hypot((math.log(within.high) - math.log(within.low)) / 2, between)
     spread = half / between * RUN_EFFECT
-    return RunRatio(_interval(middle, half, (old, new), level), spread, is_assumed=True)
+    return RunRatio(interval_of_logs(middle, half, min(len(old), len(new)), level), spread, is_assumed=True)
 
 
 def _of_means(before: Runs, after: Runs, level: float, beside: tuple[Runs, Runs] | None) -> RunRatio:
@@ -83,8 +89,8 @@ def _of_means(before: Runs, after: Runs, level: float, beside: tuple[Runs, Runs]
     if spread < ROUNDING:
         raise NoInterval("all runs gave exactly the same figure, so their spread is unknown")
     half = _quantile(degrees, level) * spread * math.sqrt(1 / len(before) + 1 / len(after))
-    interval = _interval(float(new.mean() - old.mean()), half, [before[0], after[0]], level)
-    return RunRatio(interval, spread, is_assumed=False)
+    n = min(len(before[0]), len(after[0]))
+    return RunRatio(interval_of_logs(float(new.mean() - old.mean()), half, n, level), spread, is_assumed=False)
 
 
 def _explained(runs: Runs, beside: Runs) -> "NDArray[np.float64]":
@@ -102,14 +108,8 @@ def _explained(runs: Runs, beside: Runs) -> "NDArray[np.float64]":
     return explained
 
 
-def _interval(middle: float, half: float, sides: Sequence[Sequence[float]], level: float) -> Interval:
-    low, high, n = math.exp(middle - half), math.exp(middle + half), min(map(len, sides))
-    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
-
-
 def _quantile(degrees: int, level: float) -> float:
     """Return the quantile of Student's t; that of the normal distribution where the spread is assumed."""
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtri
 
-    tail = (1 + level) / 2
-    return float(ndtri(tail) if degrees < FEWEST_DEGREES else stdtrit(degrees, tail))
+    return float(ndtri((1 + level) / 2) if degrees < FEWEST_DEGREES else t_quantile(degrees, level))

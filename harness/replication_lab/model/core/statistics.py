@@ -9,15 +9,18 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from replication_lab.model.core.groups import grouped
 
 if TYPE_CHECKING:  # it takes long to import
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
+LEVEL_OF_SLOPE = 0.95
 # A bound for the number of rounds in messages.
 MOST_ROUNDS = 10_000
 # A spread of logarithms below this is that of rounded digits.
@@ -98,11 +101,9 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def half_after(self, rounds: int) -> float:
         """Return half the width that the interval would have after this many rounds with the same spread."""
-        from scipy.special import stdtrit
-
         half = (self._scaled(self.high) - self._scaled(self.low)) / 2
         degrees = [self.sides * (each - self.blocks) for each in (self.n, rounds)]
-        quantiles = stdtrit(degrees, (1 + self.level) / 2)
+        quantiles = t_quantile(degrees, self.level)
         return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
 
     def rounds_until(self, half: float) -> int:
@@ -111,6 +112,16 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def _scaled(self, value: float) -> float:
         return (math.log(value) if value > 0 else -math.inf) if self.of_logs else value
+
+
+def t_quantile(degrees: "ArrayLike", level: float) -> Any:
+    """Return the quantile of Student's t for an interval of this level, for each number of degrees of freedom.
+
+    This is used instead of scipy.stats, whose tests take a millisecond each: a run judges its claims after every round.
+    """
+    from scipy.special import stdtrit
+
+    return stdtrit(degrees, (1 + level) / 2)
 
 
 def interval_of_mean(values: Sequence[float], level: float, blocks: Sequence[str] = ()) -> Interval:
@@ -127,11 +138,7 @@ def interval_of_mean(values: Sequence[float], level: float, blocks: Sequence[str
 
 
 def _interval_of_blocks(values: Sequence[float], level: float, blocks: Sequence[str]) -> Interval:
-    from scipy.special import stdtrit
-
-    parts: dict[str, list[float]] = {}
-    for block, value in zip(blocks, values, strict=True):
-        parts.setdefault(block, []).append(value)
+    parts = grouped(zip(blocks, values, strict=True))
     count, degrees = len(parts), len(values) - len(parts)
     if not degrees:
         raise NoInterval(f"an interval over {count} sites needs more than {count} rounds")
@@ -139,7 +146,7 @@ def _interval_of_blocks(values: Sequence[float], level: float, blocks: Sequence[
     within = sum((value - means[block]) ** 2 for block, part in parts.items() for value in part) / degrees
     if within < ROUNDING**2:
         raise NoInterval("all rounds of a site gave exactly the same figure, so its spread is unknown")
-    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(within * sum(1 / len(part) for part in parts.values()))
+    half = float(t_quantile(degrees, level)) * math.sqrt(within * sum(1 / len(part) for part in parts.values()))
     middle, half = math.fsum(means.values()) / count, half / count
     return Interval(middle, middle - half, middle + half, len(values), level, blocks=count)
 
@@ -164,17 +171,19 @@ def interval_between(before: Sequence[float], after: Sequence[float], level: flo
 
     `n` is the number of values of the smaller side. Raise NoInterval as `interval_of_ratio` does.
     """
-    from scipy.special import stdtrit
-
     sides = [interval_of_ratio([(value, 1.0) for value in values], level) for values in (before, after)]
     old, new = sides
     # The squared standard error of each side's mean, from the half width of its own interval.
-    errors = [(one.half_after(one.n) / stdtrit(one.n - 1, (1 + level) / 2)) ** 2 for one in sides]
+    errors = [(one.half_after(one.n) / t_quantile(one.n - 1, level)) ** 2 for one in sides]
     degrees = sum(errors) ** 2 / sum(error**2 / (one.n - 1) for error, one in zip(errors, sides, strict=True))
-    half = stdtrit(degrees, (1 + level) / 2) * math.sqrt(sum(errors))
-    middle = math.log(new.estimate / old.estimate)
+    half = t_quantile(degrees, level) * math.sqrt(sum(errors))
+    return interval_of_logs(math.log(new.estimate / old.estimate), half, min(old.n, new.n), level)
+
+
+def interval_of_logs(middle: float, half: float, n: int, level: float) -> Interval:
+    """Return the interval of the ratio of two samples, from its logarithm; `n` are the values of the smaller one."""
     low, high = math.exp(middle - half), math.exp(middle + half)
-    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True, sides=2)
+    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
 
 
 def interval_between_at_equal(
@@ -191,7 +200,6 @@ def interval_between_at_equal(
     of values of the smaller side. Raise NoInterval for values that are not positive, or too few or alike.
     """
     import numpy as np
-    from scipy.special import stdtrit
 
     sides = [*before, *after], [*beside[0], *beside[1]]
     degrees = len(sides[0]) - 3
@@ -207,28 +215,22 @@ def interval_between_at_equal(
     if residual < ROUNDING**2:
         raise NoInterval("all values are a function of the covariate, so the spread is unknown")
     error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
-    middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
-    low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))
-    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
+    middle, half = float(found[1]), float(t_quantile(degrees, level)) * error
+    return interval_of_logs(middle, half, min(len(before), len(after)), level)
 
 
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
-    """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
-
-    It uses the t distribution's quantile instead of scipy.stats, whose tests take a millisecond each: a run judges its
-    claims after every round.
-    """
+    """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs."""
     import numpy as np
-    from scipy.special import stdtrit
 
     rounds = np.asarray(values, float)
     n = rounds.shape[-1]
-    half = stdtrit(n - 1, (1 + level) / 2) * np.std(rounds, axis=-1, ddof=1) / math.sqrt(n)
+    half = t_quantile(n - 1, level) * np.std(rounds, axis=-1, ddof=1) / math.sqrt(n)
     middle = np.mean(rounds, axis=-1)
     return middle - half, middle + half
 
 
-def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
+def slope(times: Sequence[float], values: Sequence[float]) -> Interval:
     """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
 
     A few outliers hardly change it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings.
@@ -241,10 +243,10 @@ def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) 
     if min(times) == max(times):
         raise NoInterval("all readings were taken at the same moment")
     with np.errstate(invalid="ignore"):
-        found = theilslopes(values, times, level)
+        found = theilslopes(values, times, LEVEL_OF_SLOPE)
     if np.isnan(found.low_slope):
         raise NoInterval("too many readings are the same")
-    return Interval(float(found.slope), float(found.low_slope), float(found.high_slope), len(times), level)
+    return Interval(float(found.slope), float(found.low_slope), float(found.high_slope), len(times), LEVEL_OF_SLOPE)
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:

@@ -27,12 +27,8 @@ def is_same(asked: str, found: object) -> bool:
     try:
         return float(wanted) == float(there)
     except ValueError:
-        return wanted == there or _is_same_list(wanted.split(","), there.split(","))
-
-
-def _is_same_list(asked: list[str], found: list[str]) -> bool:
-    wanted, there = ({part.strip() for part in parts} for parts in (asked, found))
-    return wanted <= there if all("=" in part for part in wanted) else wanted == there
+        words, known = ({part.strip() for part in text.split(",")} for text in (wanted, there))
+        return words <= known if all("=" in word for word in words) else words == known
 
 
 def _plain(value: str) -> str:

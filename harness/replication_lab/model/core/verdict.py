@@ -57,13 +57,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 def exit_code(judged: Iterable[Judgement]) -> int:
     """Return FINDING if a verdict is not the expected one, else UNKNOWN if one is, or if there is none, else GOOD."""
-    return worst(_of_one(each) for each in judged)
-
-
-def _of_one(judged: Judgement) -> ExitCode:
-    if judged.changed:
-        return ExitCode.FINDING
-    return ExitCode.UNKNOWN if judged.verdict is Verdict.UNKNOWN else ExitCode.GOOD
+    return worst(
+        ExitCode.FINDING if each.changed else ExitCode.UNKNOWN if each.verdict is Verdict.UNKNOWN else ExitCode.GOOD
+        for each in judged
+    )
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -16,7 +16,8 @@ from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook,
 
 Figures = dict[str, float | str]
 Window = tuple[float, float]
-Checker = Callable[[], float | None]
+# A figure, or the function that computes it; None for one that there is not.
+Checker = float | Callable[[], float | None]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -208,16 +209,13 @@ def stall(history: Iterable[Attempt], load: Window) -> float:
     return max(later - earlier for earlier, later in pairwise(marks))
 
 
-def back_after(history: Iterable[Attempt], moment: float) -> float | None:
-    """Return seconds from `moment` until a statement sent after it was acknowledged; None if none was."""
+def back_after(history: Iterable[Attempt], moment: float, injected: float | None = None) -> float | None:
+    """Return seconds from `moment` until a statement sent after it was acknowledged; None if none was.
+
+    With `injected` they are counted from there: from the beginning of an injection that had returned at `moment`.
+    """
     ends = [attempt.ended for attempt in history if attempt.acknowledged and attempt.invoked >= moment]
-    return min(ends) - moment if ends else None
-
-
-def back_since(history: Iterable[Attempt], moment: float, injected: float) -> float | None:
-    """Return the same, in seconds from the beginning of an injection that had returned at `moment`."""
-    after = back_after(history, moment)
-    return None if after is None else after + moment - injected
+    return min(ends) - (moment if injected is None else injected) if ends else None
 
 
 def outage(history: Iterable[Attempt], window: Window, load: Window) -> float | None:
@@ -311,9 +309,9 @@ def rows(history: Sequence[Attempt], copies: Sequence[Copy], before: Mapping[str
     }
     if any(copy.counter is not None for copy in copies):
         found["miscounted"] = lambda: miscounted(copies)
-    found |= {f"{MISSING}.{gap.node}.{gap.table}": _counted(gap.rows) for gap in apart}
+    found |= {f"{MISSING}.{gap.node}.{gap.table}": gap.rows for gap in apart}
     if any(copy.source for copy in copies):
-        found |= {f"ahead.{node}": _counted(many) for node, many in ahead(copies).items()}
+        found |= {f"ahead.{node}": many for node, many in ahead(copies).items()}
     if not copies:
         return {}, [NO_COPIES]
     return checked(found)
@@ -332,7 +330,7 @@ def reads(
     before = [look for look in looks if look.ended <= mended]
     return checked(
         {
-            "looks": lambda: len(looks),
+            "looks": len(looks),
             "stale_reads": lambda: len(stale_reads(history, looks)),
             "stale_s": lambda: stale_s(history, looks),
             "read_your_writes_violations": lambda: len(read_your_writes_violations(history, looks)),
@@ -357,23 +355,15 @@ def service(
         end = f".{node}" if node else ""
         parts[f"stall_s{end}"] = partial(stall, own, load)
         parts[f"longest_s{end}"] = partial(longest, own)
-        parts |= {f"{name}{end}": _counted(many) for name, many in counts(own).items()}
+        parts |= {f"{name}{end}": many for name, many in counts(own).items()}
         if windows:
-            moment = windows[0][0]
-            if injected is None:
-                parts[f"rto_s{end}"] = partial(back_after, own, moment)
-            else:
-                parts[f"rto_s{end}"] = partial(back_since, own, moment, injected)
+            parts[f"rto_s{end}"] = partial(back_after, own, windows[0][0], injected)
+            if injected is not None:
                 parts[f"outage_s{end}"] = partial(outage, own, (injected, windows[0][1]), load)
             parts[f"latency_ratio{end}"] = partial(latency_ratio, own, windows)
             parts[f"throughput_ratio{end}"] = partial(throughput_ratio, own, windows)
-            during = counts(within(own, windows))
-            parts |= {f"during{end}.{name}": _counted(many) for name, many in during.items()}
+            parts |= {f"during{end}.{name}": many for name, many in counts(within(own, windows)).items()}
     return checked(parts)
-
-
-def _counted(many: int) -> Checker:
-    return lambda: many
 
 
 def counts(history: Iterable[Attempt]) -> dict[str, int]:
@@ -391,7 +381,7 @@ def checked(checkers: Mapping[str, Checker]) -> tuple[Figures, list[str]]:
     failures: list[str] = []
     for name, check in checkers.items():
         try:
-            found = check()
+            found = check() if callable(check) else check
         except Exception as error:  # of any type: one figure that fails must not remove the others
             failures.append(f"the checker of {name} failed: {type(error).__name__}: {error}")
             continue

@@ -14,7 +14,7 @@ import msgspec
 from replication_lab.model.core.errors import LabError, as_lab_error, refuse_long, refuse_unknown
 from replication_lab.model.core.quantity import with_durations
 from replication_lab.model.core.verdict import Expected, Verdict
-from replication_lab.model.drill.fault import FaultKind, Value, setting_names
+from replication_lab.model.drill.fault import FaultKind, Value
 from replication_lab.model.lab.endpoint import ENDPOINT, ENDPOINT_READS
 from replication_lab.model.lab.storage import Storage, parse_storage
 from replication_lab.model.lab.topology import Topology
@@ -25,8 +25,8 @@ DRAWN_SECONDS = 0.5
 UPGRADE = "upgrade"
 # The faults that are a planned change themselves: they act from the begin of their injection on, until it is done.
 NEW_REPLICA, SCHEMA_CHANGE = CHANGES = "new-replica", "schema-change"
-# The keys of a drill's file, and of its record, whose values are faults.
-HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
+# The keys of a drill's file whose values are faults.
+HOLD_FAULTS = ("steps", "also")
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,11 +121,6 @@ class Expectation(_Strict, frozen=True):
     at_most: int | float | None = None
     expect: Verdict = Verdict.HOLDS
     because: str = ""
-
-    @property
-    def expected(self) -> Expected:
-        """The known verdict. Raises ValueError for one that can never be expected."""
-        return Expected(self.expect, self.because)
 
     @property
     def bound(self) -> str:
@@ -291,7 +286,8 @@ def parse_drill(
         (msgspec.MsgspecError, TypeError), f"{where}", "only the keys that docs/drills.md lists", "./lab drill"
     ):
         given, promised = _promises_apart(with_durations(msgspec.yaml.decode(text), where), known, where)
-        own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
+        settings = {setting.name for kind in kinds.values() for setting in kind.settings}
+        own = {"name": name, "topology": topology.name, **_with_settings_apart(given, settings)}
         drill = msgspec.convert(own, Drill)
         drill = msgspec.structs.replace(drill, expected=[*promised, *drill.expected])
     for node in (
@@ -333,17 +329,17 @@ def _promises_apart(given: Any, known: Promises, where: str) -> tuple[Any, list[
     return {"expected": [], **others}, [known[name] for name in names]
 
 
-def with_settings_apart(found: Any, keys: Collection[str]) -> Any:
+def _with_settings_apart(found: Any, keys: Collection[str]) -> Any:
     """Return the document with the `keys` of its faults moved into a dict of their own.
 
     A drill's file has them among the other keys. Parts of an unexpected shape are not changed; the later conversion
     refuses them.
     """
     if isinstance(found, list):
-        return [with_settings_apart(each, keys) for each in found]
+        return [_with_settings_apart(each, keys) for each in found]
     if not isinstance(found, dict):
         return found
-    own = {key: with_settings_apart(value, keys) if key in HOLD_FAULTS else value for key, value in found.items()}
+    own = {key: _with_settings_apart(value, keys) if key in HOLD_FAULTS else value for key, value in found.items()}
     settings = {key: own.pop(key) for key in found if key in keys} if "fault" in own else {}
     if settings:
         own["settings"] = {**own.get("settings", {}), **settings}
@@ -358,7 +354,7 @@ def _check_expectation(where: str, expected: Expectation) -> None:
             'one of the keys "equals", "at_least", "at_most"',
         )
     try:
-        _ = expected.expected
+        Expected(expected.expect, expected.because)
     except ValueError as error:
         refused = f"{where}: {expected.says!r} expects {expected.expect}"
         raise LabError(refused, 'HOLDS, or REFUTED with the key "because"') from error

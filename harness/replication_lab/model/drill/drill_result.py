@@ -10,13 +10,13 @@ import msgspec
 from replication_lab.model.core.event import Event
 from replication_lab.model.core.verdict import Judgement, Verdict, exit_code
 from replication_lab.model.drill import application, checkers
-from replication_lab.model.drill.checkers import Figures, lost
+from replication_lab.model.drill.checkers import Figures, lost, together
 from replication_lab.model.drill.drill import Drill, Expectation
 from replication_lab.model.drill.evidence import Evidence, FaultEvidence, Looked, NoiseWhile, longest_queues
 from replication_lab.model.drill.history import Attempt, Copy, Outcome, RowLook, numbers
 from replication_lab.model.drill.managed import expected_of, of_manager
 from replication_lab.model.drill.timeline import Phase, Timeline, phases, timeline
-from replication_lab.model.drill.writable import TWO_WRITABLE, of_writable, resolution, unresolved, without_unread
+from replication_lab.model.drill.writable import TWO_WRITABLE, resolution, unresolved, without_unread
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
@@ -178,7 +178,8 @@ def _of_nodes(evidence: Evidence) -> Figures:
     said = [*evidence.before.values(), *evidence.after.values()]
     if any(view.history for view in said) and not any(view.error for view in said):
         figures["histories"] = len({view.history for view in said})
-    figures |= of_writable(evidence)
+    if evidence.writable:
+        figures[TWO_WRITABLE] = together(evidence.writable)
     if evidence.promoted_s is not None:
         figures["promoted_s"] = evidence.promoted_s
     if counted := [done.lost for done in evidence.taken_over if done.lost is not None]:

@@ -42,11 +42,6 @@ class Need:
     refusal: str
     expected: str
 
-    def check(self, where: str, fault: str, topology: Topology, targets: Sequence[str]) -> None:
-        if not self.is_met(topology, targets):
-            found = self.refusal.format(fault=fault, topology=topology.name, manager=topology.manager)
-            raise LabError(f"{where}: {found}", self.expected, "./lab drill")
-
 
 UNMANAGED = Need(
     "machines without a cluster manager",
@@ -121,14 +116,11 @@ class FaultKind:
             found = f"{where}: {self.name} on {', '.join(targets)}, which has no link"
             raise LabError(found, "links, or nodes with links", "./lab drill")
         for need in self.needs:
-            need.check(where, self.name, topology, targets)
+            if not need.is_met(topology, targets):
+                found = need.refusal.format(fault=self.name, topology=topology.name, manager=topology.manager)
+                raise LabError(f"{where}: {found}", need.expected, "./lab drill")
         if self.one_target and len(targets) != 1:
             raise LabError(f"{where}: {self.name} on {len(targets)} {self._nodes}", "exactly one", "./lab drill")
-
-
-def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:
-    """Return the names of the settings of all kinds."""
-    return {setting.name for kind in kinds.values() for setting in kind.settings}
 
 
 def links_of(topology: Topology, names: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.event import UNREADABLE, Lines
 
 
@@ -142,15 +141,28 @@ def parse(lines: Iterable[bytes]) -> History:
     attempts: dict[int, Attempt] = {}
     looks: list[RowLook] = []
     whole, damage = Lines(lines), ""
-    try:
-        for number, line in whole:
-            event = _decode(line, number)
-            if isinstance(event, RowLook):
-                looks.append(event)
-            else:
-                _add(attempts, event, number)
-    except LabError as error:
-        damage = error.found
+    for number, line in whole:
+        try:
+            event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
+        except UNREADABLE as error:
+            damage = f"line {number} of the ledger cannot be read: {error}"
+            break
+        if isinstance(event, RowLook):
+            looks.append(event)
+        elif isinstance(event, Invoked):
+            if event.id in attempts:
+                damage = f"line {number} of the ledger invokes {event.id} again"
+                break
+            attempts[event.id] = Attempt(event.id, event.client, event.node, event.at)
+        else:
+            if event.id not in attempts:
+                damage = f"line {number} of the ledger ends {event.id}, which was not invoked"
+                break
+            sent = attempts[event.id]
+            attempts[event.id] = Attempt(
+                *(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code, event.rows),
+                event.server,
+            )
     if whole.torn:
         damage = "the ledger breaks off in the middle of a line"
     return History(list(attempts.values()), looks, damage)
@@ -167,30 +179,6 @@ def serves_since(lines: Iterable[bytes], moment: float) -> bool:
             if isinstance(event, StatementEnd) and event.outcome is Outcome.ACKNOWLEDGED and event.id in sent:
                 return True
     return False
-
-
-def _decode(line: bytes, number: int) -> Invoked | StatementEnd | RowLook:
-    with as_lab_error(UNREADABLE, f"line {number} of the ledger cannot be read", "an event invoked, ended or look"):
-        event: Invoked | StatementEnd | RowLook = _decoder.decode(line)
-    return event
-
-
-def _add(attempts: dict[int, Attempt], event: Invoked | StatementEnd, number: int) -> None:
-    if isinstance(event, Invoked):
-        if event.id in attempts:
-            raise LabError(f"line {number} of the ledger invokes {event.id} again", "each id once")
-        attempts[event.id] = Attempt(event.id, event.client, event.node, event.at)
-        return
-    if event.id not in attempts:
-        raise LabError(
-            f"line {number} of the ledger ends {event.id}, which was not invoked",
-            "an invocation of each id before its end",
-        )
-    sent = attempts[event.id]
-    attempts[event.id] = Attempt(
-        *(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code, event.rows),
-        event.server,
-    )
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:

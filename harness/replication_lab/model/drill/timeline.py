@@ -30,6 +30,10 @@ class Tally(msgspec.Struct, frozen=True):
     p95_ms: float | None = None
     p99_ms: float | None = None
 
+    @property
+    def statements(self) -> int:
+        return self.acknowledged + self.failed + self.unknown
+
 
 class Timeline(msgspec.Struct, frozen=True):
     """The load in intervals of `width` seconds, each counted by the moment of the answers.
@@ -73,7 +77,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] = ()) -> Timeline:
     """Return the load in intervals, by the moment of the answers."""
     begin, end = load
-    width = _width(len(history), end - begin)
+    is_fine = end - begin <= LONG_LOAD_S and len(history) * FINE >= FEWEST_ANSWERS * (end - begin)
+    width = FINE if is_fine else COARSE
     count = max(-int(-(end - begin) // width), 1)
     sorted_in: list[list[Attempt]] = [[] for _ in range(count)]
     for each in history:
@@ -83,10 +88,6 @@ def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] 
     acknowledged = [Counter(each.node for each in part if each.acknowledged) for part in sorted_in]
     by_node = {node: [part[node] for part in acknowledged] for node in nodes}
     return Timeline(load, width, [tally(part) for part in sorted_in], by_node, list(looked))
-
-
-def _width(statements: int, seconds: float) -> float:
-    return FINE if seconds <= LONG_LOAD_S and statements * FINE >= FEWEST_ANSWERS * seconds else COARSE
 
 
 def tally(attempts: Sequence[Attempt]) -> Tally:
@@ -119,8 +120,21 @@ def phases(history: Sequence[Attempt], load: Window, acted: Sequence[FaultEviden
     parts: list[list[Attempt]] = [[] for _ in spans]
     for each in history if spans else ():
         parts[max(bisect_right(begins, each.invoked) - 1, 0)].append(each)
-    found = [_phase(span, tally(part)) for span, part in zip(spans, parts, strict=True)]
-    return [_compared(each, found[0]) for each in found]
+    tallies = [tally(part) for part in parts]
+    rates = [_rate(found.acknowledged, end - begin) for found, (_, _, begin, end) in zip(tallies, spans, strict=True)]
+    return [
+        Phase(
+            name=name,
+            step=step,
+            begin=begin,
+            end=end,
+            tally=found,
+            throughput=rate,
+            throughput_ratio=_ratio(rate, rates[0]),
+            latency_ratio=_ratio(found.p50_ms, tallies[0].p50_ms),
+        )
+        for (name, step, begin, end), found, rate in zip(spans, tallies, rates, strict=True)
+    ]
 
 
 def _spans(load: Window, acted: Sequence[FaultEvidence]) -> Iterator[tuple[str, int, float, float]]:
@@ -137,19 +151,8 @@ def _spans(load: Window, acted: Sequence[FaultEvidence]) -> Iterator[tuple[str, 
         yield AFTER, number, each.whole, end
 
 
-def _phase(span: tuple[str, int, float, float], found: Tally) -> Phase:
-    name, step, begin, end = span
-    known = end - begin >= SHORTEST_RATE_S
-    rate = round(found.acknowledged / (end - begin), 3) if known else None
-    return Phase(name=name, step=step, begin=begin, end=end, tally=found, throughput=rate)
-
-
-def _compared(each: Phase, before: Phase) -> Phase:
-    return msgspec.structs.replace(
-        each,
-        throughput_ratio=_ratio(each.throughput, before.throughput),
-        latency_ratio=_ratio(each.tally.p50_ms, before.tally.p50_ms),
-    )
+def _rate(acknowledged: int, seconds: float) -> float | None:
+    return round(acknowledged / seconds, 3) if seconds >= SHORTEST_RATE_S else None
 
 
 def _ratio(value: float | None, base: float | None) -> float | None:

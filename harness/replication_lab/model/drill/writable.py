@@ -1,7 +1,6 @@
 """In which time two servers took writes at once, how exactly that is known, and what is not known without it."""
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 
 from replication_lab.model.drill.checkers import Figures, Window, together
@@ -10,14 +9,10 @@ from replication_lab.model.drill.evidence import Evidence
 
 # The longest time for which a server that may take writes is not read. Servers are asked three times a second.
 LONGEST_GAP_SECONDS = 1.5
+# The seconds in which two servers said at once that they take writes.
 TWO_WRITABLE = "two_writable_s"
 # What is known of a manager only by which servers took writes.
 OF_MANAGERS = ("failovers", "not_failed_over", "false_failovers", "left_to_do", "promoted_s")
-
-
-def of_writable(evidence: Evidence) -> Figures:
-    """Return the seconds in which two servers said at once that they take writes; none if they were not asked."""
-    return {TWO_WRITABLE: together(evidence.writable)} if evidence.writable else {}
 
 
 def without_unread(figures: Figures, evidence: Evidence) -> tuple[Figures, list[str]]:
@@ -26,16 +21,13 @@ def without_unread(figures: Figures, evidence: Evidence) -> tuple[Figures, list[
         return figures, []
     depend = (TWO_WRITABLE, *(OF_MANAGERS if evidence.drill.manager else ()))
     known = {name: value for name, value in figures.items() if name not in depend}
-    return known, [f"{', '.join(depend)} not known: {'; '.join(_unread(evidence))}"]
-
-
-def _unread(evidence: Evidence) -> Iterator[str]:
-    for node, own in evidence.unread.items():
-        for begin, end in own:
-            yield (
-                f"{node} may have taken writes from {begin:.1f} to {end:.1f} s, when it did not answer: "
-                f"{end - begin:.1f} s without a reading, at most {LONGEST_GAP_SECONDS:g} s are allowed"
-            )
+    gaps = "; ".join(
+        f"{node} may have taken writes from {begin:.1f} to {end:.1f} s, when it did not answer: "
+        f"{end - begin:.1f} s without a reading, at most {LONGEST_GAP_SECONDS:g} s are allowed"
+        for node, own in evidence.unread.items()
+        for begin, end in own
+    )
+    return known, [f"{', '.join(depend)} not known: {gaps}"]
 
 
 def bounds(evidence: Evidence) -> Window:

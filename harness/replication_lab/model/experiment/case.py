@@ -36,14 +36,13 @@ class LabSpec:
     @property
     def about(self) -> str:
         """Return what distinguishes it from the engine's other labs, such as "semisync, source on raid0 of 2 ssd"."""
-        disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
-        with_file = f", with {self.cnf.name}" if self.cnf else ""
-        besides = [
-            *([f", behind {self.endpoint}"] if self.endpoint else []),
-            *([f", with the manager {self.manager}"] if self.manager else []),
-            *([f", at {self.site}"] if self.site else []),
-        ]
-        return "".join([self.topology, *disks, with_file, *besides])
+        parts = [self.topology]
+        parts += [f"{node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ()]
+        parts += [f"with {self.cnf.name}"] if self.cnf else []
+        parts += [f"behind {self.endpoint}"] if self.endpoint else []
+        parts += [f"with the manager {self.manager}"] if self.manager else []
+        parts += [f"at {self.site}"] if self.site else []
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

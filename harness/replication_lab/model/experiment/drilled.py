@@ -1,9 +1,8 @@
 """Claims about the drills of a user's question: the rows lost, and the time without service, in the worst of them."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -11,7 +10,7 @@ from replication_lab.model.core.statistics import Plan
 from replication_lab.model.core.verdict import Verdict
 from replication_lab.model.drill.drill_result import CaseDrilled, Result, noisiest, not_proved, possible
 from replication_lab.model.experiment.judgement import ClaimJudgement
-from replication_lab.model.experiment.relations import Place
+from replication_lab.model.experiment.relations import Place, ReadsPlaces
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 
@@ -33,7 +32,7 @@ def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class KnownInDrills:
+class KnownInDrills(ReadsPlaces):
     """The relation that a figure (lost, rto_s) is known in all runs of a case's drill.
 
     UNKNOWN if a run is missing or not proved. More rounds of load cannot change it, so it is always settled.
@@ -43,22 +42,17 @@ class KnownInDrills:
     figure: str
     runs: int
 
-    references: ClassVar[frozenset[str]] = frozenset()
-
     @property
     def unit(self) -> str:
         return "s" if self.figure.endswith("_s") else ""
 
     @property
-    def cases(self) -> tuple[str, ...]:
-        return (self.case,)
+    def places(self) -> Iterable[Place]:
+        return [("", self.case)]
 
     @property
     def text(self) -> str:
         return f"{self.figure}({self.case}) known in {self.runs} drills"
-
-    def measured_on(self, engine: str) -> tuple[Place, ...]:
-        return ((engine, self.case),)
 
     def counted(self, _record: Record, _engine: str) -> list[Measurement]:
         """Return an empty list: the claim reads no measurement of a load, and drills have their own doubts."""

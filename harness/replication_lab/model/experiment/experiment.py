@@ -268,11 +268,10 @@ class Experiment(Generic[LabT]):
     def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
         for name in record.engines if engine is None else [engine]:
             for claim in (claim for claim in self.claims if claim.engine in ("", name)):
-                not_judged = (
-                    self._not_asked(claim, name)
-                    or without_its_cases(claim, record, name)
-                    or self.not_compared(claim, name)
-                )
+                if not self.asks_for(claim):
+                    yield NotJudged(claim.id, name, "left out by --claim")
+                    continue
+                not_judged = without_its_cases(claim, record, name) or self.not_compared(claim, name)
                 yield not_judged or self._judged(claim, record, name)
 
     def asks_for(self, claim: Claim) -> bool:
@@ -285,11 +284,6 @@ class Experiment(Generic[LabT]):
         if not named or claim.id in named:
             return True
         return claim.compares and not any(each.compares for each in self.claims if each.id in named)
-
-    def _not_asked(self, claim: Claim, engine: str) -> NotJudged | None:
-        if self.asks_for(claim):
-            return None
-        return NotJudged(claim.id, engine, "left out by --claim")
 
     def not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
         """Return why a claim is not judged under changed conditions: it is about the published ones, and no law."""

@@ -19,7 +19,7 @@ from replication_lab.model.core.statistics import (
     interval_of_ratio,
 )
 from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.relations import Bounds, KnownWithin, NoneSeen, Place, SomeSeen
+from replication_lab.model.experiment.relations import Bounds, KnownWithin, NoneSeen, SomeSeen
 from replication_lab.model.record.measurement import Measurement
 from replication_lab.model.record.record import Record
 
@@ -46,19 +46,6 @@ class Quantity(ABC):
     @abstractmethod
     def series(self, record: Record, engine: str) -> dict[int, float]:
         """Return the values of quiet rounds by round."""
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(figure.case for figure in self.figures))
-
-    @property
-    def references(self) -> frozenset[str]:
-        """The engines that serve as references in a comparison."""
-        return frozenset(figure.engine for figure in self.figures if figure.engine)
-
-    def measured_on(self, engine: str) -> tuple[Place, ...]:
-        """Return the (engine, case) of all figures that are read for a claim about `engine`."""
-        return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
 
     def __truediv__(self, other: "Quantity") -> "Ratio":
         return Ratio(self, other)
@@ -139,13 +126,11 @@ class Loops(Figure):
 class ErrorShare(Figure):
     """The share of attempts that failed. None in any round leaves room for as many as chance could have hidden."""
 
-    attempts: str = "attempts"
-
     def interval(self, record: Record, engine: str, level: float) -> Interval:
         shares = list(self.series(record, engine).values())
         if any(shares) or not shares:
             return super().interval(record, engine, level)
-        made = Figure(self.case, self.attempts, self.engine).series(record, engine)
+        made = Figure(self.case, "attempts", self.engine).series(record, engine)
         return Interval(0.0, 0.0, highest_share(round(math.fsum(made.values())), level), len(shares), level)
 
 
@@ -207,30 +192,6 @@ class Ratio(Quantity):
     def _pairs(self, record: Record, engine: str) -> dict[int, tuple[float, float]]:
         over, under = self.numerator.series(record, engine), self.denominator.series(record, engine)
         return {n: (over[n], under[n]) for n in over if n in under}
-
-
-@dataclass(frozen=True)
-class Difference(Quantity):
-    """One quantity minus another of the same unit, paired by round."""
-
-    more: Quantity
-    less: Quantity
-
-    @property
-    def label(self) -> str:
-        return f"{self.more.label} - {self.less.label}"
-
-    @property
-    def unit(self) -> str:
-        return self.more.unit
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        return self.more.figures + self.less.figures
-
-    def series(self, record: Record, engine: str) -> dict[int, float]:
-        more, less = self.more.series(record, engine), self.less.series(record, engine)
-        return {n: more[n] - less[n] for n in more if n in less}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ A relation decides by an interval that lies inside or outside its bounds; anythi
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -29,8 +29,29 @@ FEWEST_TO_GIVE_UP = 4
 Place = tuple[str, str]
 
 
+class ReadsPlaces:
+    """What is known of a relation by the places that it reads, in their order; an empty engine is the judged one."""
+
+    @property
+    def places(self) -> Iterable[Place]:
+        raise NotImplementedError
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(case for _, case in self.places))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """The engines that serve as references in a comparison."""
+        return frozenset(engine for engine, _ in self.places if engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        """Return the (engine, case) of all figures that are read for a claim about `engine`."""
+        return tuple(dict.fromkeys((named or engine, case) for named, case in self.places))
+
+
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(ReadsPlaces):
     """A quantity lies between `low` and `high` (either may be open)."""
 
     quantity: "Quantity"
@@ -46,15 +67,8 @@ class Bounds:
         )
 
     @property
-    def cases(self) -> tuple[str, ...]:
-        return self.quantity.cases
-
-    @property
-    def references(self) -> frozenset[str]:
-        return self.quantity.references
-
-    def measured_on(self, engine: str) -> tuple[Place, ...]:
-        return self.quantity.measured_on(engine)
+    def places(self) -> Iterable[Place]:
+        return [(figure.engine or "", figure.case) for figure in self.quantity.figures]
 
     @property
     def unit(self) -> str:
@@ -65,7 +79,7 @@ class Bounds:
         return f"{self.quantity.label} {self._limits}"
 
     def _bounds(self, _estimate: float) -> tuple[float, float]:
-        """Return what the interval must lie between; either may be infinite."""
+        """Return what the interval must lie between, by its estimate; either may be infinite."""
         return self.low, self.high
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
@@ -76,8 +90,8 @@ class Bounds:
         engine = undecided.engine
         values = self.quantity.series(record, engine)
         undecided = replace(undecided, rounds=len(values))
-        if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
-            given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
+        if why_not := self._why_not_decidable(values, record, engine, plan):
+            given_up = self._cannot_be_decided(values, record, engine, plan)
             return replace(undecided, reason=why_not, given_up=given_up)
         interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
@@ -89,6 +103,31 @@ class Bounds:
         needed = interval.rounds_until(self._decisive_half(interval))
         reason = f"{reason}; at this spread it would take {about(needed)} rounds"
         return replace(found, reason=reason, rounds_needed=needed, given_up=self._is_hopeless(interval, plan))
+
+    def _why_not_decidable(self, values: dict[int, float], record: Record, engine: str, plan: Plan) -> str:
+        """Return why these values by round decide nothing yet; empty if they may."""
+        label, places = self.quantity.label, self.measured_on(engine)
+        if failed := [str(n) for n, value in values.items() if not math.isfinite(value)]:
+            return f"{label} could not be computed in round {', '.join(failed)}"
+        if not values:
+            for part in self.quantity.figures:
+                if not part.series(record, engine):
+                    return _not_taken(part.case, part.name, record, part.engine or engine)
+            return f"no round has all of {label}" + _noise(places, record)
+        if len(values) < plan.min_rounds:
+            found = f"only {len(values)} quiet rounds of {label}; {plan.min_rounds} are needed"
+            return found + _noise(places, record)
+        if len(values) > plan.max_rounds:
+            planned = f"the error budget covers only the {plan.max_rounds} planned ones"
+            return f"{len(values)} rounds were measured, and {planned}"
+        return ""
+
+    def _cannot_be_decided(self, values: dict[int, float], record: Record, engine: str, plan: Plan) -> bool:
+        """Return whether more rounds change nothing: one of them failed, or too few that may be quiet are left."""
+        if any(not math.isfinite(value) for value in values.values()):
+            return True
+        begun = max((m.round for at, case in self.measured_on(engine) for m in record.of(at, case)), default=0)
+        return len(values) + plan.max_rounds - begun < plan.min_rounds
 
     def _level(self, plan: Plan) -> float:
         return plan.level
@@ -105,12 +144,13 @@ class Bounds:
 
     def _decisive_half(self, interval: Interval) -> float:
         """Return half the width with which the interval would decide, if its estimate stayed the same."""
-        return min(interval.distance(bound) for bound in (self.low, self.high) if math.isfinite(bound))
+        return min(interval.distance(bound) for bound in self._bounds(interval.estimate) if math.isfinite(bound))
 
     def _compare(self, interval: Interval) -> Verdict:
-        if self.low <= interval.low and interval.high <= self.high:
+        low, high = self._bounds(interval.estimate)
+        if low <= interval.low and interval.high <= high:
             return Verdict.HOLDS
-        if interval.high < self.low or self.high < interval.low:
+        if interval.high < low or high < interval.low:
             return Verdict.REFUTED
         return Verdict.UNKNOWN
 
@@ -135,7 +175,10 @@ class Bounds:
 
 @dataclass(frozen=True)
 class KnownWithin(Bounds):
-    """A quantity is known: both ends of its interval are within this share of its estimate. Never REFUTED."""
+    """A quantity is known: both ends of its interval are within this share of its estimate.
+
+    Never REFUTED, since the interval holds its estimate.
+    """
 
     margin: float = 0.1
 
@@ -146,14 +189,6 @@ class KnownWithin(Bounds):
     def _level(self, plan: Plan) -> float:
         return plan.level_of_estimate
 
-    def _decisive_half(self, interval: Interval) -> float:
-        return interval.distance(interval.estimate + self.margin * abs(interval.estimate))
-
-    def _compare(self, interval: Interval) -> Verdict:
-        most = self.margin * abs(interval.estimate)
-        near = interval.high - interval.estimate <= most and interval.estimate - interval.low <= most
-        return Verdict.HOLDS if near else Verdict.UNKNOWN
-
     def _straddled(self, interval: Interval) -> str:
         return f"is wider than ±{self.margin:.0%} of {interval.estimate:.4g}"
 
@@ -163,23 +198,19 @@ class KnownWithin(Bounds):
 
 
 @dataclass(frozen=True)
-class _OfTotal:
+class _OfTotal(ReadsPlaces):
     """A relation of one total: the occurrences of an event in one case."""
 
     count: "Total"
 
     unit = ""
-    references: ClassVar[frozenset[str]] = frozenset()
 
     @property
-    def cases(self) -> tuple[str, ...]:
-        return (self.count.case,)
+    def places(self) -> Iterable[Place]:
+        return [("", self.count.case)]
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
         return self.count.counted(record, engine)
-
-    def measured_on(self, engine: str) -> tuple[Place, ...]:
-        return ((engine, self.count.case),)
 
 
 @dataclass(frozen=True)
@@ -239,40 +270,6 @@ class SomeSeen(_OfTotal):
         if not rounds:
             return replace(undecided, reason=_not_taken(self.count.case, self.count.name, record, undecided.engine))
         return replace(undecided, reason=f"no example found in {rounds} rounds")
-
-
-def _why_not_decidable(
-    quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan
-) -> str | None:
-    failed = [str(n) for n, value in values.items() if not math.isfinite(value)]
-    if failed:
-        return f"{quantity.label} could not be computed in round {', '.join(failed)}"
-    if not values:
-        return _why_absent(quantity, record, engine)
-    if len(values) < plan.min_rounds:
-        return f"only {len(values)} quiet rounds of {quantity.label}; {plan.min_rounds} are needed" + _noise(
-            quantity.measured_on(engine), record
-        )
-    if len(values) > plan.max_rounds:
-        return (
-            f"{len(values)} rounds were measured, and the error budget covers only the {plan.max_rounds} planned ones"
-        )
-    return None
-
-
-def _cannot_be_decided(quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan) -> bool:
-    """Return whether more rounds change nothing: one of them failed, or too few that may be quiet are left."""
-    if any(not math.isfinite(value) for value in values.values()):
-        return True
-    begun = max((m.round for at, case in quantity.measured_on(engine) for m in record.of(at, case)), default=0)
-    return len(values) + plan.max_rounds - begun < plan.min_rounds
-
-
-def _why_absent(quantity: "Quantity", record: Record, engine: str) -> str:
-    for part in quantity.figures:
-        if not part.series(record, engine):
-            return _not_taken(part.case, part.name, record, part.engine or engine)
-    return f"no round has all of {quantity.label}" + _noise(quantity.measured_on(engine), record)
 
 
 def _not_taken(case: str, name: str, record: Record, engine: str) -> str:

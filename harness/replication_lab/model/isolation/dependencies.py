@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from replication_lab.model.core.groups import grouped
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.transactions import Key, SeenTransaction, Version, external_reads
 
@@ -178,10 +179,7 @@ Ways = Mapping[int, Sequence[Edge]]
 
 
 def ways(edges: Iterable[Edge]) -> Ways:
-    leaving = defaultdict[int, list[Edge]](list)
-    for edge in edges:
-        leaving[edge.before].append(edge)
-    return leaving
+    return grouped((edge.before, edge) for edge in edges)
 
 
 def shortest_way(leaving: Ways, begin: int, end: int) -> list[Edge]:

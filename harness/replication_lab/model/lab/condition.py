@@ -77,19 +77,14 @@ class Condition:
         name = self._in_ascii()
         down_jitter = self.jitter_ms * self.down_ms // self.trip_ms if self.trip_ms else 0
         ways = (("down", self.down_ms, down_jitter), ("up", self.up_ms, self.jitter_ms - down_jitter))
+        delays, rates = [], []
+        for way, ms, by in ways:
+            jitter = {"jitter": by} if by else {}
+            if ms:
+                delays.append(ToxicBody(f"{name}-delay-{way}", "latency", f"{way}stream", {"latency": ms, **jitter}))
+            if self.rate_kbps:
+                rates.append(ToxicBody(f"{name}-rate-{way}", LINK_RATE, f"{way}stream", {"rate": self.rate_kbps}))
         # The delay comes first: after the rate, Toxiproxy would count the time that data wait for the rate as delay.
-        delays = [
-            ToxicBody(
-                f"{name}-delay-{way}", "latency", f"{way}stream", {"latency": ms, **({"jitter": by} if by else {})}
-            )
-            for way, ms, by in ways
-            if ms
-        ]
-        rates = [
-            ToxicBody(f"{name}-rate-{way}", LINK_RATE, f"{way}stream", {"rate": self.rate_kbps})
-            for way, _, _ in ways
-            if self.rate_kbps
-        ]
         effects = [body for each in self.effects for body in each.bodies(name)]
         return Toxic(self.name, self.about, (*delays, *rates, *effects))
 

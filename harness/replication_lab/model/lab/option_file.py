@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.given_file import GivenFile, beside
@@ -90,8 +90,10 @@ def options_of(file: GivenFile, version: Version | None = None) -> list[Option]:
             refused.append(error)
             continue
         if option:
-            before = found.pop(option.name, None)
-            found[option.name] = _in_place_of(before, option) if before else option
+            if before := found.pop(option.name, None):
+                where = before.place.partition(",")[0]
+                option = replace(option, place=f"{option.place}, not {before.value} of {where}")
+            found[option.name] = option
     if refused:
         raise refused[0] if len(refused) == 1 else _refused(file, refused)
     if not found:
@@ -109,10 +111,6 @@ def flat_text(file: GivenFile) -> str:
     if not file.beside:
         return file.text
     return "".join(f"{line.text}\n" for line in _lines(file, file.name, file.text))
-
-
-def _in_place_of(before: Option, option: Option) -> Option:
-    return replace(option, place=f"{option.place}, not {before.value} of {before.place.partition(',')[0]}")
 
 
 def _lines(file: GivenFile, name: str, text: str, depth: int = 0) -> Iterator[_Line]:
@@ -241,6 +239,8 @@ ABOUT = re.compile(r"(?:\[[\w-]+\] )+")
 # Words of options' names that say nothing of what the option is about.
 COMMON = {"innodb", "size", "max", "file", "log", "server"}
 TELLING = 5
+# How many causes are told.
+CAUSES = 3
 
 
 def unknown_in(errors: Iterable[str]) -> list[str]:
@@ -248,7 +248,7 @@ def unknown_in(errors: Iterable[str]) -> list[str]:
     return [name.replace("-", "_").lower() for error in errors for name in UNKNOWN.findall(error)]
 
 
-def causes(log: str, most: int = 3) -> list[str]:
+def causes(log: str) -> list[str]:
     """Return the last errors of a server's log without those that only follow from others; else its last line.
 
     Galera's errors (WSREP) are left out if there are others: its library logs some after the error that ended the
@@ -258,7 +258,7 @@ def causes(log: str, most: int = 3) -> list[str]:
     found = [ABOUT.sub("", each[1] or each[2]) for each in map(ERROR.search, lines) if each]
     errors = [error for error in found if not FOLLOWS.search(error)] or [each for each in found if each != "Aborting"]
     own = [error for error in errors if not error.startswith("WSREP:")]
-    return own[-most:] or errors[-most:] or lines[-1:]
+    return own[-CAUSES:] or errors[-CAUSES:] or lines[-1:]
 
 
 def named_in(text: str, options: Iterable[Option]) -> list[Option]:
@@ -285,12 +285,12 @@ class StartOptions:
     """The options that a node is started with: the user's file, and variables that cannot be changed at run time."""
 
     file: GivenFile | None = None
-    variables: Mapping[str, str] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def options(self, version: Version | None = None) -> list[Option]:
         """Return all options of a server of this version, each of which can be read from it."""
         given = options_of(self.file, version) if self.file else []
-        return [*given, *(Option(name, value) for name, value in sorted((self.variables or {}).items()))]
+        return [*given, *(Option(name, value) for name, value in sorted(self.variables.items()))]
 
     def refuse_reserved(self) -> None:
         """Raise LabError for an option that the lab sets itself."""
@@ -300,7 +300,7 @@ class StartOptions:
     @property
     def text(self) -> str:
         """Return the contents of the node's option file; empty if it needs no options besides the lab's."""
-        lines = [f"{name} = {value}" for name, value in sorted((self.variables or {}).items())]
+        lines = [f"{name} = {value}" for name, value in sorted(self.variables.items())]
         own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
         given = flat_text(self.file).rstrip("\n") + "\n" if self.file else ""
         return given + own

@@ -121,15 +121,10 @@ def is_packet_effect(text: str) -> bool:
     return bool(_STARTS.match(text)) or text.startswith(tuple(f"{kind}=" for kind in TYPES))
 
 
-def _is_refused(text: str) -> bool:
-    """Return whether a part is an effect on packets that the lab does not make."""
-    found = _STARTS.match(text)
-    return found is not None and found[1] not in TYPES
-
-
 def parse_packet_effect(what: str, text: str) -> PacketEffect:
     """Return the effect; LabError that begins with `what` if it cannot be read, or could not be proved."""
-    if _is_refused(text):
+    known = _STARTS.match(text)
+    if known and known[1] not in TYPES:
         why = "is written duplicate=" if text.startswith("dup") else "is not made by the lab, which could not prove it"
         raise LabError(f"{what}: {text} {why}", "loss=2%, duplicate=1%, reorder=5%, or another condition", NEXT)
     found = _WRITTEN.fullmatch(text)

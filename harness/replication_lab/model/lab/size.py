@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable
-from copy import deepcopy
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from replication_lab.model.core.errors import LabError
-from replication_lab.model.lab.topology import HOST_PORTS, Link, Topology, mapping_of, parse_topology
+from replication_lab.model.lab.topology import HOST_PORTS, Topology, mapping_of, parse_topology
 
 # A Linux bridge has 1024 ports, and each container of a lab takes one.
 MOST = 1000
@@ -69,18 +68,23 @@ def resized(base: str, text: str, size: Size, folder: str, file: str) -> str:
             f"x-lab with the key more, which names a node: `more: {{{lacking[0]}: NODE}}`",
             "./lab up fanout --replicas 20 --relays 4",
         )
-    made = _Made(document, known, known.source.name)
+    source = known.source.name
     relays = _numbered("relay", range(1, size.relays + 1))
-    for name in relays:
-        made.add(name, made.source, models["relay"], "relay")
     own = [] if relays else [node.name for node in known.replicas][: size.replicas]
     stem = own[0] if len(known.replicas) == len(own) == 1 else "replica"
-    for name in own:
-        made.add(name, made.source, name, "replica")
+    nodes = [(name, source, models["relay"]) for name in relays] + [(name, source, name) for name in own]
     for at, name in enumerate(_numbered(stem, range(len(own) + 1, size.replicas + 1))):
-        made.add(name, relays[at % len(relays)] if relays else made.source, models["replica"], "replica")
+        nodes.append((name, relays[at % len(relays)] if relays else source, models["replica"]))
+    _replace_replicas(document, known, nodes)
+    for relay in relays:
+        document["services"][relay].setdefault("environment", {})["LAB_ROLE"] = "relay"
     name = size.name_of(base)
-    return HEAD.format(name=name, base=base) + msgspec.yaml.encode(_placed(made.document(name, size), folder)).decode()
+    for node in (source, *(node for node, _, _ in nodes)):
+        document["services"][node].setdefault("labels", {})[LABEL] = name
+    about = f"one source, {size.replicas} replica{'s' if size.replicas > 1 else ''}"
+    about += f" behind {size.relays} relay{'s' if size.relays > 1 else ''}" if size.relays else ""
+    document["x-lab"]["about"], document["name"] = about, f"lab-{name}"
+    return HEAD.format(name=name, base=base) + msgspec.yaml.encode(_placed(document, folder)).decode()
 
 
 def _numbered(stem: str, numbers: Iterable[int]) -> list[str]:
@@ -88,61 +92,38 @@ def _numbered(stem: str, numbers: Iterable[int]) -> list[str]:
     return [stem if number == 1 else f"{stem}{number}" for number in numbers]
 
 
-class _Made:
-    """A document whose replicas are added one by one; each gets the next server-id."""
+def _replace_replicas(document: dict[str, Any], known: Topology, nodes: Sequence[tuple[str, str, str]]) -> None:
+    """Put other replicas into a document: (name, the node above it, the node of the base that it is like).
 
-    def __init__(self, document: dict[str, Any], known: Topology, source: str):
-        self.source, self._base, self._known = source, document, known
-        services = document["services"]
-        self._models = {node.name: services[node.name] for node in known.replicas}
-        self._services: dict[str, Any] = {source: services[source]}
-        self._links: list[Link] = []
-        self._toxics: dict[str, str] = {}
-
-    def add(self, name: str, above: str, model: str, role: str) -> None:
-        """Add a node like another one of the base, below the source or a relay."""
-        number = len(self._services) + 1
-        old = json.dumps(self._models[model])
+    Each gets the next server-id.
+    """
+    source, others = known.source.name, document["services"]
+    models = {node.name: json.dumps(others.pop(node.name)) for node in known.replicas}
+    services = {source: others.pop(source)}
+    links, toxics, ports = [], {}, others["toxiproxy"]["ports"][:1]
+    for number, (name, above, model) in enumerate(nodes, 2):
+        made = models[model]
         for before, after in (
             (rf"\b{model}-data\b", f"{name}-data"),
             (rf"\bLAB_PORT_{model.upper()}\b", f"LAB_PORT_{name.upper()}"),
             (r"--server-id=\d+", f"--server-id={number}"),
         ):
-            old = re.sub(before, after, old)
-        service = json.loads(old)
-        service["depends_on"] = [above, *(each for each in service["depends_on"] if each != self.source)]
-        if role == "relay":
-            service.setdefault("environment", {})["LAB_ROLE"] = role
-        self._services[name] = service
-        port = FIRST_PORT + number
-        self._links.append(Link(f"{above}-{name}", f"0.0.0.0:{port}", f"{above}:3306", above, name, ()))
-        into_model = next(link.name for link in self._known.links if link.target == model)
-        if toxic := self._known.toxics.get(into_model):
-            self._toxics[f"{above}-{name}"] = toxic
-
-    def document(self, name: str, size: Size) -> dict[str, Any]:
-        """Return the whole file."""
-        made = deepcopy(self._base)
-        replaced = self._models.keys() | self._services.keys()
-        others = {each: service for each, service in made["services"].items() if each not in replaced}
-        others["toxiproxy"]["ports"] = [
-            others["toxiproxy"]["ports"][0],
-            *(f"127.0.0.1:{HOST_PORTS}:{link.port}" for link in self._links),
-        ]
-        made["services"] = {**self._services, **others}
-        of_models = {f"{model}-data" for model in self._models}
-        label = made["volumes"][f"{self.source}-data"]
-        made["volumes"] = {key: value for key, value in made["volumes"].items() if key not in of_models}
-        for node in self._services:
-            made["services"][node].setdefault("labels", {})[LABEL] = name
-        made["volumes"] |= {f"{each}-data": label for each in self._services}
-        entries = [{"name": link.name, "listen": link.listen, "upstream": link.upstream} for link in self._links]
-        made["configs"]["links"]["content"] = json.dumps(entries)
-        about = f"one source, {size.replicas} replica{'s' if size.replicas > 1 else ''}"
-        about += f" behind {size.relays} relay{'s' if size.relays > 1 else ''}" if size.relays else ""
-        made["x-lab"] |= {"about": about, "toxics": self._toxics}
-        made["name"] = f"lab-{name}"
-        return made
+            made = re.sub(before, after, made)
+        services[name] = service = json.loads(made)
+        service["depends_on"] = [above, *(each for each in service["depends_on"] if each != source)]
+        link, port = f"{above}-{name}", FIRST_PORT + number
+        links.append({"name": link, "listen": f"0.0.0.0:{port}", "upstream": f"{above}:3306"})
+        ports.append(f"127.0.0.1:{HOST_PORTS}:{port}")
+        into_model = next(link.name for link in known.links if link.target == model)
+        if toxic := known.toxics.get(into_model):
+            toxics[link] = toxic
+    others["toxiproxy"]["ports"] = ports
+    document["services"] = {**services, **others}
+    document["configs"]["links"]["content"] = json.dumps(links)
+    document["x-lab"]["toxics"] = toxics
+    label, of_models = document["volumes"][f"{source}-data"], {f"{model}-data" for model in models}
+    volumes = {name: volume for name, volume in document["volumes"].items() if name not in of_models}
+    document["volumes"] = volumes | {f"{name}-data": label for name in services}
 
 
 def _placed(document: dict[str, Any], folder: str) -> dict[str, Any]:

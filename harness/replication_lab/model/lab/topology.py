@@ -198,11 +198,9 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
             'x-lab with the keys "about", "replication" and "toxics"',
             "compare with compose/async.yaml",
         )
-    try:
+    expected = 'the keys "about", "replication", "toxics", "storage", "manager", "more", "endpoint"'
+    with as_lab_error(msgspec.ValidationError, f"{file}: x-lab", expected):
         return msgspec.convert(document["x-lab"], _Lab)
-    except msgspec.ValidationError as error:
-        expected = 'the keys "about", "replication", "toxics", "storage", "manager", "more", "endpoint"'
-        raise LabError(f"{file}: x-lab: {error}", expected) from error
 
 
 def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
@@ -216,8 +214,10 @@ def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
     links: dict[str, Link] = {}
     for entry in entries:
         found = _link(file, entry, document["services"])
-        known = links.get(found.name)
-        links[found.name] = found if known is None else _with_channel(known, found)
+        if known := links.get(found.name):
+            answers = found if found.proxies[0].endswith((SQL, ECHO)) else known
+            found = replace(answers, proxies=known.proxies + found.proxies)
+        links[found.name] = found
     return tuple(links.values())
 
 
@@ -231,11 +231,6 @@ def _link(file: str, entry: dict[str, str], services: dict[str, Any]) -> Link:
     raise LabError(
         f"{file}: link name {name!r} is not of the form FROM-TO", "FROM-TO, where both are services of the file"
     )
-
-
-def _with_channel(link: Link, channel: Link) -> Link:
-    answers = channel if channel.proxies[0].endswith((SQL, ECHO)) else link
-    return replace(answers, proxies=link.proxies + channel.proxies)
 
 
 def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[TopologyNode, ...]:

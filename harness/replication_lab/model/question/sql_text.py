@@ -43,13 +43,13 @@ class Statement:
 
 def typed_statements(text: str) -> list[Statement]:
     """Return the statements that were typed for a server's client, the last of which needs no end."""
-    return [statement for statement in _Reader(GivenFile("-e", text), last_may_be_open=True).read() if statement]
+    return [statement for statement in _Reader(GivenFile("-e", text)).read() if statement]
 
 
 def parts(file: GivenFile) -> list[list[Statement]]:
     """Return the parts of a file between lines of dashes, each as its statements; empty parts are left out."""
     found: list[list[Statement]] = [[]]
-    for statement in _Reader(file, dashes_separate=True).read():
+    for statement in _Reader(file, is_load=True).read():
         if statement is None:
             found.append([])
         else:
@@ -84,8 +84,10 @@ def _token(first_of_end: str) -> re.Pattern[str]:
 
 
 class _Reader:
-    def __init__(self, file: GivenFile, *, dashes_separate: bool = False, last_may_be_open: bool = False):
-        self._dashes_separate, self._last_may_be_open = dashes_separate, last_may_be_open
+    """A text that is read as a server's client does; one that `is_load` as transactions between lines of dashes."""
+
+    def __init__(self, file: GivenFile, *, is_load: bool = False):
+        self._is_load = is_load
         self._file, self._text = file, file.text.replace("\r\n", "\n").removeprefix("\ufeff")
         self._position, self._line, self._end = 0, 1, ";"
         self._words: list[str] = []
@@ -95,19 +97,16 @@ class _Reader:
     def read(self) -> Iterator[Statement | None]:
         """Yield the statements, and None for a line of dashes."""
         while self._position < len(self._text):
-            if self._dashes_separate and self._is_at_line_start() and (dashes := self._match(DASHES)):
+            at_line_start = self._position == 0 or self._text[self._position - 1] == "\n"
+            may_command = at_line_start and not self._began
+            if self._is_load and at_line_start and (dashes := self._match(DASHES)):
                 self._refuse_unfinished()
                 self._take(dashes[0])
                 yield None
-            elif self._is_at_line_start() and not self._began and (named := self._match(DELIMITER)):
+            elif may_command and (named := self._match(DELIMITER)):
                 self._end = named[1]
                 self._take(named[0])
-            elif (
-                self._last_may_be_open
-                and self._is_at_line_start()
-                and not self._began
-                and (named := self._match(SOURCE))
-            ):
+            elif may_command and not self._is_load and (named := self._match(SOURCE)):
                 self.read_files[self._line] = named["path"]
                 self._take(named[0])
             elif self._text.startswith(self._end, self._position):
@@ -118,15 +117,13 @@ class _Reader:
                 yield from self._finished(upright=end[0] == UPRIGHT)
             else:
                 self._add(self._match(_token(self._end[0])))
-        if self._last_may_be_open:
+        if not self._is_load:
+            # A client ends the last statement itself.
             yield from self._finished()
         self._refuse_unfinished()
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         return pattern.match(self._text, self._position)
-
-    def _is_at_line_start(self) -> bool:
-        return self._position == 0 or self._text[self._position - 1] == "\n"
 
     def _sql(self) -> str:
         return "".join(self._words).strip()
@@ -255,14 +252,14 @@ def _found(file: GivenFile, kind: NotTaken) -> Iterator[tuple[str, str, re.Match
         return
     lines = list(_lines(file, file.name, file.text, 0))
     sent = GivenFile(file.name, "\n".join(line.text for line in lines))
-    for statement in _Reader(sent, last_may_be_open=True).read():
+    for statement in _Reader(sent).read():
         if statement and (found := re.match(VERSION + kind.begins, STRING.sub("''", statement.sql), LOOSE)):
             yield lines[statement.line - 1].place, statement.sql[:60], found
 
 
 def _lines(file: GivenFile, name: str, text: str, depth: int) -> Iterator[SqlLine]:
     text = text.replace("\r\n", "\n").removesuffix("\n")
-    reader = _Reader(GivenFile(name, text), last_may_be_open=True)
+    reader = _Reader(GivenFile(name, text))
     if SOURCE.search(text):
         list(reader.read())
     # Not splitlines: a string may hold other characters that separate lines.

@@ -76,21 +76,14 @@ MOST_CLIENTS = 512
 MOST_CASES = 32
 # With fewer transactions the percentiles of a load are too imprecise to compare.
 FEWEST_TRANSACTIONS = 10
-# The smallest and the largest value of these fields, and an example for the suggested command.
+# The smallest and the largest value of these fields, and the option of each, which a file names in another way, with a
+# usual value.
 LIMITS = {
-    "seconds": (1, 3600),
-    "rounds": (3, 100),
-    "margin": (0.001, 1),
-    "max_minutes": (0, 24 * 60),
-    "drill_runs": (0, 50),
-}
-# The option of each, which a file names in another way, with a usual value.
-TYPICAL = {
-    "seconds": "--duration 3s",
-    "rounds": "--runs 12",
-    "margin": "--margin 10%",
-    "max_minutes": "--max-duration 60min",
-    "drill_runs": "--drill-runs 3",
+    "seconds": (1, 3600, "--duration 3s"),
+    "rounds": (3, 100, "--runs 12"),
+    "margin": (0.001, 1, "--margin 10%"),
+    "max_minutes": (0, 24 * 60, "--max-duration 60min"),
+    "drill_runs": (0, 50, "--drill-runs 3"),
 }
 SCRIPT_OPTION = re.compile(r"[a-z][\w-]*")
 # The lab gives sysbench these itself.
@@ -177,8 +170,8 @@ def _refuse_a_bad_extent(question: "Question") -> None:
             "at least one --vary NAME=VALUE,VALUE, two topologies, or a drill",
             f"./lab ask {','.join(question.topologies)} --vary sync_binlog=0,1",
         )
-    for name, (low, high) in LIMITS.items():
-        _refuse_out_of_limits(name, getattr(question, name), low, high)
+    for name in LIMITS:
+        _refuse_out_of_limits(name, getattr(question, name))
 
 
 def _refuse_unchecked(question: "Question") -> None:
@@ -216,15 +209,16 @@ def _refuse_no_transactions(question: "Question") -> None:
         )
 
 
-def _refuse_out_of_limits(name: str, value: float, low: float, high: float) -> None:
+def _refuse_out_of_limits(name: str, value: float) -> None:
     """Raise LabError for a number that is not within its limits; the message shows the margin in percent."""
+    low, high, typical = LIMITS[name]
     if low <= value <= high:
         return
     option = name.replace("_", "-")
     # 0 stands for the default number of drills; the option itself does not accept it.
     least = 1 if name == "drill_runs" else low
     found, first, last = (f"{each * 100:g}%" if name == "margin" else f"{each:g}" for each in (value, least, high))
-    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", TYPICAL[name])
+    raise LabError(f"{option} is {found}", f"a number from {first} to {last}", typical)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -256,7 +250,7 @@ def _refuse_no_setting(name: str) -> None:
     """
     option = name.replace("-", "_")
     if option in OPTIONS:
-        typed = TYPICAL.get(option, f"--{option.replace('_', '-')} …").partition(" ")[0]
+        typed = LIMITS[option][2].partition(" ")[0] if option in LIMITS else f"--{option.replace('_', '-')}"
         raise LabError(f"{name} is not a setting", f"the option {typed}, which applies to all cases", f"{typed} …")
     asked = setting(name)
     if asked.node and asked.what in OWN:

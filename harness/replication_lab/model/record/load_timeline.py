@@ -60,7 +60,9 @@ def timeline_of(moments: Moments, looked: Sequence[Looked], ran: tuple[float, fl
     `after` is the time in seconds that was waited for after its last commit.
     """
     load = max(moments.end - moments.begin, 1e-3)
-    began = moments.begin if _is_same_clock(moments, ran) else ran[0]
+    # An engine on another machine has a clock of its own.
+    is_same_clock = ran[0] - SAME_CLOCK_S <= moments.begin and moments.end <= ran[1] + SAME_CLOCK_S
+    began = moments.begin if is_same_clock else ran[0]
     whole = load + after
     return LoadTimeline(
         load=round(load, 3),
@@ -68,11 +70,6 @@ def timeline_of(moments: Moments, looked: Sequence[Looked], ran: tuple[float, fl
         whole=round(whole, 3),
         states=list(_stays(looked, began, whole)),
     )
-
-
-def _is_same_clock(moments: Moments, ran: tuple[float, float]) -> bool:
-    """Return whether the load's clock is that of the program: an engine on another machine has its own."""
-    return ran[0] - SAME_CLOCK_S <= moments.begin and moments.end <= ran[1] + SAME_CLOCK_S
 
 
 def _seconds(moments: Moments, load: float) -> Iterator[Answered]:

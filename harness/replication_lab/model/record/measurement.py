@@ -48,11 +48,9 @@ class SeenToxic(msgspec.Struct, frozen=True, kw_only=True):
     def doubt(self) -> str | None:
         if self.seen:
             return None
-        return f"fault not seen: {self.why or self._figures()}"
-
-    def _figures(self) -> str:
         found = f"{self.during.p50:g} {self.unit}" if self.during else "not measured"
-        return f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}, found {found} during the load"
+        asked = f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}"
+        return f"fault not seen: {self.why or f'{asked}, found {found} during the load'}"
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
@@ -105,18 +103,14 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     def reasons_to_doubt(self) -> list[str]:
         """All reasons to distrust this measurement, except noise that was not accepted."""
         parts: list[SeenToxic | Proof] = [*self.faults, *self.proofs]
-        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
+        why = self.noise.why if not self.noise.readable else f"measured on a noisy machine: {self.noise.why}"
+        of_noise = [why] if self.noise.accepted else []
+        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *of_noise]
 
     def unproved(self, obligations: list[str]) -> list[str]:
         """Return which of these obligations it has no proof of, whatever a proof would say."""
         given = {proof.what for proof in self.proofs}
         return [f"not verified: {each}: no witness observed it" for each in obligations if each not in given]
-
-    @property
-    def _doubt_of_noise(self) -> list[str]:
-        if not self.noise.accepted:
-            return []
-        return [f"measured on a noisy machine: {self.noise.why}" if self.noise.readable else self.noise.why]
 
 
 # With fewer values the 99.9th percentile would be almost the same as the maximum.
@@ -145,13 +139,9 @@ class Ordered(Sequence[float]):
         return float(self._values[self._ends.searchsorted(index, side="right")])
 
 
-def p999(latencies: Sequence[float]) -> float | None:
+def p999(latencies: Ordered) -> float | None:
     """Return the 99.9th percentile; None where there are too few latencies for one."""
-    return _p999(Ordered([latencies]))
-
-
-def _p999(ordered: Ordered) -> float | None:
-    return quantile(ordered, 0.999) if len(ordered) >= FEWEST_FOR_P999 else None
+    return quantile(latencies, 0.999) if len(latencies) >= FEWEST_FOR_P999 else None
 
 
 def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
@@ -160,10 +150,5 @@ def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
     if not every:
         return {}
     usual = {name: quantile(every, share) for name, share in SHARES.items()}
-    rare = _p999(every)
-    return {
-        "min_ms": every[0],
-        **usual,
-        **({} if rare is None else {"p99.9_ms": rare}),
-        "max_ms": every[len(every) - 1],
-    }
+    found = {"min_ms": every[0], **usual, "p99.9_ms": p999(every), "max_ms": every[len(every) - 1]}
+    return {name: ms for name, ms in found.items() if ms is not None}

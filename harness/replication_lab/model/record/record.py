@@ -103,10 +103,6 @@ class _Unread(Mapping[str, list[float]]):
         return len(self._names)
 
 
-def _without_samples(event: Event, line: Callable[[], bytes]) -> Event:
-    return msgspec.structs.replace(event, samples=_Unread(event, line)) if isinstance(event, Measurement) else event
-
-
 class Record:
     """All events of a run in their order. Immutable: `plus` gives a longer record.
 
@@ -128,10 +124,13 @@ class Record:
         for number, line in whole:
             found = _decode(line, number)
             unchanged, chain = chain.continued(line)
-            if not unchanged and _has_digests(events[0] if events else found) and not altered:
+            first = events[0] if events else found
+            has_digests = isinstance(first, Opening) and first.schema >= DIGESTS_SINCE
+            if has_digests and not unchanged and not altered:
                 altered = [Doubt(reason=ALTERED.format(number))]
-            if again and whole.begin + len(line) > HELD:
-                found = _without_samples(found, partial(again, whole.begin, len(line)))
+            if again and whole.begin + len(line) > HELD and isinstance(found, Measurement):
+                samples = _Unread(found, partial(again, whole.begin, len(line)))
+                found = msgspec.structs.replace(found, samples=samples)
             events.append(found)
         return cls([*events, *altered], whole.torn)
 
@@ -226,7 +225,7 @@ class Record:
 
     def lab(self, engine: str) -> LabCameUp | None:
         """Return the engine's latest lab; None if it never came up."""
-        return _last([lab for lab in self._of(LabCameUp) if lab.engine == engine])
+        return next((lab for lab in reversed(self._of(LabCameUp)) if lab.engine == engine), None)
 
     def labs(self, engine: str) -> list[LabCameUp]:
         """Return the engine's labs in the order in which they first came up, the latest where one was renewed."""
@@ -242,8 +241,8 @@ class Record:
 
     def series(self, engine: str, case: str, figure: str) -> dict[int, float]:
         """Return a figure by round, quiet rounds only; NaN if its computation failed, absent if it was not taken."""
-        rounds = self.quiet(engine, case)
-        return {n: _number(m.figures[figure]) for n, m in sorted(rounds.items()) if figure in m.figures}
+        taken = {n: m.figures[figure] for n, m in sorted(self.quiet(engine, case).items()) if figure in m.figures}
+        return {n: math.nan if value is None else value for n, value in taken.items()}
 
     @cached_property
     def sites(self) -> dict[int, str]:
@@ -266,18 +265,6 @@ class Record:
 
     def _of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]
-
-
-def _has_digests(first: Event) -> bool:
-    return isinstance(first, Opening) and first.schema >= DIGESTS_SINCE
-
-
-def _last(events: list[Kind]) -> Kind | None:
-    return events[-1] if events else None
-
-
-def _number(figure: float | None) -> float:
-    return math.nan if figure is None else figure
 
 
 def _decode(line: bytes, number: int) -> Event:
@@ -308,10 +295,11 @@ def _refuse_schema(schema: int, number: int) -> None:
 def _not_decoded(line: bytes, number: int, error: Exception) -> Event:
     """Return a doubt for an event of a newer version. Raise LabError for a line that cannot be read."""
     with suppress(*UNREADABLE):
-        _refuse_schema(msgspec.json.decode(line, type=_OfEachVersion).schema, number)
-    kind = _event_name(line)
-    if kind is not None and kind not in _KNOWN:
-        return Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")
+        found = msgspec.json.decode(line, type=_OfEachVersion)
+        _refuse_schema(found.schema, number)
+        if found.event is not None and found.event not in _KNOWN:
+            why = f"line {number} of the record is an event {found.event!r} that this version does not know"
+            return Doubt(reason=why)
     raise LabError(
         f"line {number} of the record cannot be read: {error}",
         "one JSON object per line",
@@ -320,15 +308,7 @@ def _not_decoded(line: bytes, number: int, error: Exception) -> Event:
 
 
 class _OfEachVersion(msgspec.Struct):
-    """What the first line of every version has."""
+    """What the lines of every version have; only the first one has a schema."""
 
-    schema: int
-
-
-def _event_name(line: bytes) -> str | None:
-    try:
-        found = msgspec.json.decode(line, type=dict)
-    except UNREADABLE:
-        return None
-    name = found.get("event")
-    return name if isinstance(name, str) else None
+    event: str | None = None
+    schema: int = SCHEMA
