@@ -1,6 +1,6 @@
 """Nodes of a Galera cluster that each go on alone: an operator's bootstrap of the wrong node, or of two at once."""
 
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import StaysOnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.drill.fault import Need
 from replication_lab.world import clock
@@ -24,7 +24,7 @@ GALERA = Need(
     proof="the node is Primary, also between the readings",
     needs=(GALERA,),
 )
-class Bootstrap(OnServers):
+class Bootstrap(StaysOnServers):
     """Nodes that were bootstrapped. A node that never loses its majority is an error."""
 
     state = "Primary"
@@ -38,9 +38,3 @@ class Bootstrap(OnServers):
 
     def contrary(self, node: str, server: Server) -> str:
         return "" if GaleraNode(server).status().primary else f"{node} was non-Primary"
-
-    def end(self, node: str) -> None:
-        """Do nothing: nothing undoes it."""
-
-    def hindrance(self, node: str) -> str:
-        return self.contrary(node, self.server(node))

@@ -24,16 +24,10 @@ def toxic_of(condition: str, kind: str = "condition") -> Toxic:
     return Toxic(NONE, "A link without toxics.", ()) if condition == NONE else catalogue.toxic(condition, kind)
 
 
-def _check_condition(where: str, condition: str) -> None:
-    toxic_of(condition, f"condition in {where}")
-
-
-def _check_toxic(where: str, toxic: str) -> None:
-    catalogue.toxic(toxic, f"toxic in {where}")
-
-
-CONDITION = Setting("condition", "", "the condition {}", _check_condition)
-TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
+CONDITION = Setting(
+    "condition", "", "the condition {}", lambda where, condition: toxic_of(condition, f"condition in {where}")
+)
+TOXIC = Setting("toxic", "", "the toxic {}", lambda where, toxic: catalogue.toxic(toxic, f"toxic in {where}"))
 
 
 @fault(

@@ -6,7 +6,7 @@ from replication_lab.faults._servers import OnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.drill.fault import Need
 from replication_lab.replication.group import PRIMARY, member
-from replication_lab.world import clock, requests_made
+from replication_lab.world import requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -46,7 +46,7 @@ class MultiPrimary(OnServers):
             self.server(self._only).execute(statement)
 
     def begin(self, node: str) -> None:
-        clock.wait_until(lambda: not self.contrary(node, self.server(node)), f"{node} to be a primary", ROLE_SECONDS)
+        self.wait_for_state(node, f"{node} to be a primary", ROLE_SECONDS)
 
     def contrary(self, node: str, server: Server) -> str:
         return "" if (role := member(server).role) == PRIMARY else f"the role of {node} was {role or 'unknown'}"
@@ -55,9 +55,6 @@ class MultiPrimary(OnServers):
         self.release()
         uuid = self.server(self._only).value("SELECT @@server_uuid")
         self._switch(f"SELECT group_replication_switch_to_single_primary_mode('{uuid}')")
-
-    def end(self, node: str) -> None:
-        """Do nothing: one statement has switched all members back."""
 
     def hindrance(self, node: str) -> str:
         primaries = member(self.server(node), self.lab.node_at).primaries

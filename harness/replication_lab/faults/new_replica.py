@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.faults._nodes import START_SECONDS
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import StaysOnServers
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import has_ended
 from replication_lab.faults.replica_threads import UNLOGGED
@@ -79,7 +79,7 @@ LEAF = Need(
     one_target=True,
     ends_servers=True,
 )
-class NewReplica(OnServers):
+class NewReplica(StaysOnServers):
     """The replica that gets a new copy. There is nothing to undo."""
 
     state = "it replicates from a new copy of its source's data"
@@ -220,12 +220,9 @@ class NewReplica(OnServers):
         self._held = BinaryLog(self.server(self.nodes[0])).gtids()
         super().recover()
 
-    def end(self, node: str) -> None:
-        """Do nothing: the new copy stays."""
-
     def hindrance(self, node: str) -> str:
         errant = failover.beyond(self._held, self.server(self._source))
-        return f"it has {errant}, which {self._source} lacks" if errant else self.contrary(node, self.server(node))
+        return f"it has {errant}, which {self._source} lacks" if errant else super().hindrance(node)
 
     def close(self) -> None:
         super().close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import StaysOnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import SCHEMA_CHANGE
@@ -70,7 +70,7 @@ ALTER = Setting("alter", "ADD COLUMN note INT NOT NULL DEFAULT 0", "the change {
     settings=(BY, ALTER),
     one_target=True,
 )
-class SchemaChange(OnServers):
+class SchemaChange(StaysOnServers):
     """A change that begins on one node, and is expected on all. There is nothing to undo."""
 
     state = "the table has its new definition"
@@ -114,21 +114,13 @@ class SchemaChange(OnServers):
         self.lab.service(TOOLS).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
 
     def begin(self, node: str) -> None:
-        clock.wait_until(
-            lambda: not self.contrary(node, self.server(node)), f"{node} to have the change", CHANGE_SECONDS, every=0.1
-        )
+        self.wait_for_state(node, f"{node} to have the change", CHANGE_SECONDS)
 
     def contrary(self, node: str, server: Server) -> str:
         found = definition(server)
         if found == self._before:
             return f"the table was not changed on {node}"
         return "" if found == self._wanted else f"the table on {node} differed from that on {self._node}"
-
-    def end(self, node: str) -> None:
-        """Do nothing: the change stays."""
-
-    def hindrance(self, node: str) -> str:
-        return self.contrary(node, self.server(node))
 
     def close(self) -> None:
         super().close()

@@ -27,10 +27,7 @@ LOOKS = (
 )
 # /proc/uptime counts hundredths of a second. A share of CPU time needs two samples, which take 0.1 s each.
 UPTIME_UNITS, SHORTEST = 100, 0.3
-STATUS = (
-    "SHOW GLOBAL STATUS WHERE Variable_name IN "
-    "('Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Innodb_row_lock_current_waits')"
-)
+FSYNCS, LOCK_TIME_MS, LOCK_WAITS = "Innodb_data_fsyncs", "Innodb_row_lock_time", "Innodb_row_lock_current_waits"
 TICKS_A_SECOND = 100
 STATE, USER_TICKS, SYSTEM_TICKS = 0, 11, 12
 WAITS_FOR_DISK = "D"
@@ -47,11 +44,8 @@ class Reading:
     usage: dict[str, Any]
     disks: dict[str, tuple[Settings, Stats]]
     host_disk: dict[str, int]
-    fsyncs: int
-    lock_time_ms: int
-    lock_waits: int
-    applied: tuple[str, int]
-    behind: bool
+    status: dict[str, int]
+    progress: Progress | None
     starved: bool
     waits: dict[str, float]
 
@@ -62,27 +56,41 @@ def sample(lab: Lab, node: str, seconds: float) -> NodeSample:
     if lab.node(node).state()[0] != "running":
         raise LabError(f"{node} of {lab.name} is not running", "a running server", f"./lab status --lab {lab.name}")
     before = _read(lab, node)
-    looks, waiting = _look(lab, node, round(max(seconds, SHORTEST) * UPTIME_UNITS))
+    looks, written = _look(lab, node, round(max(seconds, SHORTEST) * UPTIME_UNITS))
     after = _read(lab, node)
-    return _sample(lab, node, before, after, looks=looks, written=waiting)
+    took, used, was = after.at - before.at, after.usage, before.usage
+    status = {name: after.status[name] - count for name, count in before.status.items()}
+    waiting = min(before.status[LOCK_WAITS], after.status[LOCK_WAITS])
+    return NodeSample(
+        node=node,
+        seconds=round(took, 2),
+        cpus=_cpus(lab, node, used),
+        cpu=(_cpu_ns(used) - _cpu_ns(was)) / 1e9 / took,
+        throttled=_throttled(was, used),
+        fsyncs=status[FSYNCS] / took,
+        lock_waiting=max(status[LOCK_TIME_MS] / 1000 / took, waiting),
+        received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / took,
+        sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / took,
+        pressure=host.pressures(reach.machine_files(host.PRESSURES)),
+        threads=_threads(looks, written, took),
+        devices=_devices(before, after, took),
+        applier=_applier(before, after),
+        waits={state: since for state, since in after.waits.items() if state in before.waits},
+    )
 
 
 def _read(lab: Lab, node: str) -> Reading:
     server = lab.node(node).server()
     array = arrays.arrays(lab).get(node)
     progress = Replica(server).progress()
-    status = {row["Variable_name"]: int(row["Value"]) for row in server.rows(STATUS)}
     ahead = BinaryLog(lab.node(_writer(lab, node)).server()).end() if progress else None
     return Reading(
         at=clock.timer(),
         usage=lab.node(node).usage(),
         disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
         host_disk={} if array else host.disk_of(lab.node(node).data_device(), reach.machine_files(host.DISKS)),
-        fsyncs=status["Innodb_data_fsyncs"],
-        lock_time_ms=status["Innodb_row_lock_time"],
-        lock_waits=status["Innodb_row_lock_current_waits"],
-        applied=progress.applied if progress else ("", 0),
-        behind=bool(progress and progress.behind),
+        status=server.counters(FSYNCS, LOCK_TIME_MS, LOCK_WAITS),
+        progress=progress,
         starved=bool(progress and ahead and progress.received < ahead),
         waits=_waits(server),
     )
@@ -121,50 +129,21 @@ def _stat(line: str) -> tuple[int, list[str]]:
     return int(tid), [*rest.split(), name]
 
 
-def _sample(
-    lab: Lab, node: str, before: Reading, after: Reading, *, looks: list[dict[int, list[str]]], written: dict[int, int]
-) -> NodeSample:
-    seconds = after.at - before.at
-    used, was = after.usage, before.usage
-    cpus = _cpus(lab, node, used)
-    lock_time = after.lock_time_ms - before.lock_time_ms
-    progress = Replica(lab.node(node).server()).progress()
-    return NodeSample(
-        node=node,
-        seconds=round(seconds, 2),
-        cpus=cpus,
-        cpu=(_cpu_ns(used) - _cpu_ns(was)) / 1e9 / seconds,
-        throttled=_throttled(was, used),
-        fsyncs=(after.fsyncs - before.fsyncs) / seconds,
-        lock_waiting=max(lock_time / 1000 / seconds, min(before.lock_waits, after.lock_waits)),
-        received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / seconds,
-        sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / seconds,
-        pressure=host.pressures(reach.machine_files(host.PRESSURES)),
-        threads=_threads(looks, written, seconds),
-        devices=_devices(before, after, seconds),
-        applier=_applier(progress, before, after),
-        waits={state: since for state, since in after.waits.items() if state in before.waits},
-    )
-
-
-def _applier(progress: Progress | None, before: Reading, after: Reading) -> Applier | None:
-    if progress is None:
+def _applier(before: Reading, after: Reading) -> Applier | None:
+    then, now = before.progress, after.progress
+    if then is None or now is None:
         return None
+    (file, applied), (file_before, applied_before) = now.applied, then.applied
+    # Across a change of files, only the bytes of the last file.
+    done = applied - applied_before if file == file_before else applied
     return Applier(
-        tid=progress.tid,
-        state=progress.state,
-        behind=before.behind and after.behind,
+        tid=now.tid,
+        state=now.state,
+        behind=then.behind and now.behind,
         starved=before.starved and after.starved,
-        rate=_applied(before, after) / (after.at - before.at),
-        stopped=progress.stopped,
+        rate=done / (after.at - before.at),
+        stopped=now.stopped,
     )
-
-
-def _applied(before: Reading, after: Reading) -> int:
-    """Return the applied bytes of the source's log; across a change of files, only those of the last file."""
-    if before.applied[0] == after.applied[0]:
-        return after.applied[1] - before.applied[1]
-    return after.applied[1]
 
 
 def _cpus(lab: Lab, node: str, usage: dict[str, Any]) -> float:
