@@ -186,34 +186,34 @@ def realised(
     A toxic without latency does not change the round trip, and an emulated machine answers late across any link.
     Round trips that were `measured` are not measured again, unless their variation counts.
     """
-    said, ok = _streams(toxic.of_streams, probe, bare_ms, measured, beside_ms, in_use)
-    if not toxic.of_packets:
-        return said, ok
-    lost, proved = realised_packets(toxic, probe.link)
-    return f"{said}, {lost}", ok and proved
+    streams = toxic.of_streams
+    if streams.silences or streams.resets:
+        found = [_nothing_passes(streams, probe)]
+    elif not streams.is_measured:
+        found = [("the lab cannot measure a toxic of this kind", False)]
+    elif trips := probe.pings(JITTER_PINGS) if streams.jitter_ms else measured or probe.pings():
+        found = [_round_trips(trips, streams, probe.link, bare_ms, beside_ms, in_use)]
+        found += [realised_rate(streams, probe)] if streams.rate_kbps else []
+    else:
+        found = [("no round trip completes across it", False)]
+    found += [realised_packets(toxic, probe.link)] if toxic.of_packets else []
+    return ", ".join(said for said, _ in found), all(ok for _, ok in found)
 
 
-def _streams(
+def _round_trips(
+    trips: Sequence[float],
     toxic: Toxic,
-    probe: RoundTrip,
+    link: RunningLink,
     bare_ms: float | None,
-    measured: Sequence[float],
     beside_ms: float | None,
     in_use: bool,
 ) -> tuple[str, bool]:
-    if toxic.silences or toxic.resets:
-        return _nothing_passes(toxic, probe)
-    if not toxic.is_measured:
-        return "the lab cannot measure a toxic of this kind", False
-    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else measured or probe.pings()
-    if not trips:
-        return "no round trip completes across it", False
     # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
     trip, delay = median(trips) if toxic.jitter_ms else min(trips), toxic.round_trip_ms
     beside = beside_ms or 0.0
     asked = beside + delay if delay or beside_ms is not None else min(trip, trip if bare_ms is None else bare_ms)
     # The round trip of the link before may have been measured in a busy moment, so it was longer then than it is.
-    least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, asked * NEAR_SHARE)
+    least = asked - toxic.jitter_ms - max(timers_of(link).added, asked * NEAR_SHARE)
     if beside and not delay:
         # Such a toxic does not show in round trips. Those that the link had before are witnessed.
         least = 0.0
@@ -224,17 +224,10 @@ def _streams(
         and (in_use or beside_ms is not None or trip <= most)
     )
     asked_for = f"requested {three_digits(delay)} ms"
-    said = f"round trip {three_digits(trip)} ms ({asked_for})"
-    if toxic.jitter_ms:
-        near = near and varies_enough(trips, toxic.jitter_ms)
-        said = (
-            f"round trip {from_to(trips)}, median {three_digits(trip)} ms "
-            f"({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
-        )
-    if not toxic.rate_kbps:
-        return said, near
-    carried, proved = realised_rate(toxic, probe)
-    return f"{said}, {carried}{_shared(probe.link, toxic)}", near and proved
+    if not toxic.jitter_ms:
+        return f"round trip {three_digits(trip)} ms ({asked_for})", near
+    said = f"{from_to(trips)}, median {three_digits(trip)} ms ({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
+    return f"round trip {said}", near and varies_enough(trips, toxic.jitter_ms)
 
 
 def _shared(link: RunningLink, toxic: Toxic) -> str:
@@ -281,10 +274,10 @@ def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
 
     The rate of a link is measured by several connections at once in each direction, the rate of each connection by one.
     """
-    asked = toxic.rate_kbps or 0
+    asked, shared = toxic.rate_kbps or 0, _shared(probe.link, toxic)
     if not toxic.link_rates:
         rate = rate_of(probe, asked, toxic.round_trip_ms)
-        return f"{rate:.0f} KB/s (requested {asked} KB/s)", abs(rate / asked - 1) <= RATE_PROVED
+        return f"{rate:.0f} KB/s (requested {asked} KB/s){shared}", abs(rate / asked - 1) <= RATE_PROVED
     said, ok = [], True
     for body in toxic.link_rates:
         asked = int(body.attributes["rate"])
@@ -294,8 +287,8 @@ def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
     asked_for = " and ".join(dict.fromkeys(str(body.attributes["rate"]) for body in toxic.link_rates))
     found = f"{', '.join(said)} (requested {asked_for} KB/s)"
     if not all(map(probe.link.shares, toxic.link_rates)):
-        return f"{found}, but the ports of the link do not share the rate", False
-    return found, ok
+        return f"{found}, but the ports of the link do not share the rate{shared}", False
+    return f"{found}{shared}", ok
 
 
 def _sum_of_rates(probe: RoundTrip, body: ToxicBody, asked: int, round_trip_ms: float) -> float:

@@ -12,7 +12,7 @@ from replication_lab import replication
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
 from replication_lab.model.isolation.transactions import Key, SeenTransaction
-from replication_lab.workloads._colliding import CollidingClient, Transact, elements, is_list, recorder
+from replication_lab.workloads._colliding import CollidingClient, HistoryRecorder, Transact, elements, is_list
 from replication_lab.workloads.counters import Collided, collide
 from replication_lab.world.docker.lab import Lab
 
@@ -92,8 +92,10 @@ class Histories:
         replication.of(lab).wait_until_caught_up()
         writers = self.nodes or tuple(node.name for node in lab.topology.nodes)
         nodes = [*(writers[number % len(writers)] for number in range(self.clients)), *self.readers]
+        # Each client's versions begin with its number, so that no other one makes them.
         recorders = [
-            recorder(TABLE, self.rows, number, reads_only=number >= self.clients) for number in range(len(nodes))
+            HistoryRecorder(TABLE, self.rows, number * 1_000_000, reads_only=number >= self.clients)
+            for number in range(len(nodes))
         ]
         return checked(lab, nodes, self.seconds, recorders, seed, self._final)
 
