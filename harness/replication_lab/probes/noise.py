@@ -106,13 +106,13 @@ class NoiseMeter:
 
     def _read(self) -> Noise:
         if self._unreadable:
-            why = self._unreadable
-            return Noise(quiet=False, readable=False, why=why)
+            return Noise(quiet=False, readable=False, why=self._unreadable)
         with self._lock:
             self._take()
             found = UsedSince(self._began, self._recent[-1])
             worst = self._worst[1] if self._worst else found
-            why = self._unread or _why(found, ALL_THE_TIME) or _why_for_a_second(worst, self._began.at)
+            when = f" for a second, {max(worst.before.at - self._began.at, 0):.1f} s after the beginning"
+            why = self._unread or _why(found, ALL_THE_TIME) or _why(worst, A_SECOND, when)
         return Noise(
             foreign_cpu=round(found.foreign, 4),
             own_cpu=round(found.own, 4),
@@ -225,10 +225,6 @@ def _why(found: UsedSince, limits: NoiseLimits, when: str = "") -> str:
         if share > limit:
             return f"{text.format(f'{share:.0%}')}{when} (limit {limit:.0%}){_by_whom(text, found)}"
     return ""
-
-
-def _why_for_a_second(found: UsedSince, began: float) -> str:
-    return _why(found, A_SECOND, f" for a second, {max(found.before.at - began, 0):.1f} s after the beginning")
 
 
 def _by_whom(text: str, found: UsedSince) -> str:

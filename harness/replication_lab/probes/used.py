@@ -207,7 +207,8 @@ class Reader:
         """Return the counters of now."""
         files = reach.machine_files(*self._paths, site=self._site)
         harness = {os.getpid()} if files.has_this_process else set[int]()
-        found, inside = processes.every(files), self._inside(files)
+        found = processes.every(files)
+        inside = {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
         children = processes.descendants(found, harness)
         ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets], files)
         theirs = self._commands(found, inside)
@@ -233,9 +234,6 @@ class Reader:
             host.cpu_pressure(files),
             sum(control_groups.memory_limit_hits(str(each.id), files) for each in self._containers.values()),
         )
-
-    def _inside(self, files: MachineFiles) -> dict[Key, frozenset[int]]:
-        return {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
 
     def _cpu_seconds(self, files: MachineFiles) -> dict[Key, float]:
         return {

@@ -105,10 +105,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     refuse_unable(lab, FAILOVER)
     lab.topology.node(node)
     following = sources(lab, awake(lab))
-    if node not in following:
-        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
-    old = following[node]
-    others = [name for name, source in following.items() if source == old and name != node]
+    old, others = source_and_others(node, following)
     new, fence = lab.node(node).server(), Fence(lab, old)
     if not allow_data_loss:
         _refuse_loss(lab, new, [old, *others])
@@ -136,6 +133,14 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     if done.repointed:
         wait_for_replicas(lab, new)
     return done
+
+
+def source_and_others(node: str, following: dict[str, str]) -> tuple[str, list[str]]:
+    """Return the source of a replica, and the source's other replicas; LabError if the node is no replica."""
+    if node not in following:
+        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
+    old = following[node]
+    return old, [name for name, source in following.items() if source == old and name != node]
 
 
 def _first_source(node: str, following: dict[str, str]) -> str:

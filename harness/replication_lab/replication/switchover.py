@@ -119,9 +119,7 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
     if silent := [name for name in names if name not in failover.awake(lab)]:
         raise LabError(f"{', '.join(silent)} does not answer", "every node", f"./lab failover {node}, after a loss")
     following = failover.sources(lab)
-    if node not in following:
-        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
-    old = following[node]
+    old, others = failover.source_and_others(node, following)
     if old in following:
         raise LabError(
             f"{node} replicates from {old}, which is a replica of {following[old]}",
@@ -130,7 +128,6 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
         )
     if not failover.takes_writes(lab, old):
         raise LabError(f"{old} accepts no writes", "a source that clients write to", "./lab status")
-    others = [name for name, source in following.items() if source == old and name != node]
     for name in (node, *others):
         _refuse_unready(lab, name)
     return old, others

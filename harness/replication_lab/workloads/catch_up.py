@@ -7,7 +7,7 @@ from replication_lab.faults.disks import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
-from replication_lab.probes.redo_log import Cycle, read_redo
+from replication_lab.probes.redo_log import read_redo, was_steady
 from replication_lab.workloads import race
 from replication_lab.workloads.row_updates import Pace, RowChanges
 from replication_lab.world import at_once, clock
@@ -138,8 +138,8 @@ class Race:
                 race.went_on(name, both_behind, "catching up"),
             ]
             if self.flushing == "relaxed":
-                cycle = Cycle(name, redo[name], read_redo(server))
-                found.proofs += [cycle.proof, race.saturated(name, both_behind, "catching up")]
+                steady = was_steady(name, redo[name], read_redo(server))
+                found.proofs += [steady, race.saturated(name, both_behind, "catching up")]
             else:
                 # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
                 found.proofs.append(race.flushed(name, both_behind))

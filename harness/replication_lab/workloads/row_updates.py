@@ -39,29 +39,23 @@ class RowChanges:
         at_once.of_each(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes)
 
     def _fill(self, server: Server) -> None:
+        wide = f"REPEAT('a', {self.width}), REPEAT('b', {ROW_BYTES - self.width})"
+        rows = self.rows // len(self.databases)
         # In one session: a new connection would write the rows to the binary log.
         with server.session() as connection, connection.cursor() as cursor:
-            for statement in self._filling():
-                cursor.execute(statement)
-
-    def _filling(self) -> Iterator[str]:
-        rows = self.rows // len(self.databases)
-        yield "SET SESSION sql_log_bin = 0"
-        for database, table in zip(self.databases, self.tables, strict=True):
-            yield f"CREATE DATABASE IF NOT EXISTS {database}"
-            yield f"DROP TABLE IF EXISTS {table}"
-            yield (
-                f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
-                f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
-            )
-            # All that a change needs: applications have rights in their own database only.
-            yield f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'"
-            yield from (self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT))
-
-    def _insert(self, table: str, first: int, rows: int) -> str:
-        numbers = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
-        wide = f"REPEAT('a', {self.width}), REPEAT('b', {ROW_BYTES - self.width})"
-        return f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in numbers)}"
+            cursor.execute("SET SESSION sql_log_bin = 0")
+            for database, table in zip(self.databases, self.tables, strict=True):
+                cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+                cursor.execute(f"DROP TABLE IF EXISTS {table}")
+                cursor.execute(
+                    f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
+                    f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
+                )
+                # All that a change needs: applications have rights in their own database only.
+                cursor.execute(f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'")
+                for first in range(1, rows + 1, ROWS_A_STATEMENT):
+                    some = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
+                    cursor.execute(f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in some)}")
 
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
