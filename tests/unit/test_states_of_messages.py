@@ -273,12 +273,11 @@ def case_whose_node_ended(patch):
 
 def more_written_during_the_switch(patch):
     patch.setattr(switched, "_kept_role", lambda *_: None)
-    patch.setattr(switched, "_server", lambda *_: None)
     patch.setattr(switched, "_undo", lambda *_: None)
     patch.setattr(switched, "Replica", lambda _: Some(end_replication=lambda: None))
     patch.setattr(switched, "BinaryLog", lambda _: Some(gtids=str))
     patch.setattr(switched.failover, "beyond", lambda *_: switched.gtid.beyond("0-1-12", "0-1-10"))
-    switched._promote(of(), Some(name="replica"), "source", None)
+    switched._promote(of(node=lambda _: Some(server=lambda: None)), Some(name="replica"), "source", None)
 
 
 def engine_that_does_not_start(patch):

@@ -107,8 +107,8 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     following = sources(lab, awake(lab))
     old, others = source_and_others(node, following)
     new, fence = lab.node(node).server(), Fence(lab, old)
-    if not allow_data_loss:
-        _refuse_loss(lab, new, [old, *others])
+    if not allow_data_loss and (missing := _missing_of_each(lab, new, [old, *others])):
+        raise _is_behind(lab, new, old, missing)
     try:
         fence.close(partial(_refuse_waiting, lab, new, old) if not allow_data_loss else lambda: None)
         missing = _missing_of_each(lab, new, [old, *others])
@@ -196,12 +196,6 @@ def refuse_unable(lab: Lab, command: str) -> None:
 
 
 Missing = dict[str, dict[str, gtid.Ranges]]
-
-
-def _refuse_loss(lab: Lab, new: Server, others: list[str]) -> None:
-    """Wait for the new source to catch up; raise LabError if it still lacks what another node has. Change nothing."""
-    if missing := _missing_of_each(lab, new, others):
-        raise _is_behind(lab, new, others[0], missing)
 
 
 def _is_behind(lab: Lab, new: Server, old: str, missing: Missing, fenced: str = "") -> LabError:

@@ -36,16 +36,16 @@ def switchover(lab: Lab, node: str) -> TakenOver:
     Raise LabError if that is not possible; then everything is as it was before.
     """
     old, others = _refuse_unfit(lab, node)
-    new, followers = _server(lab, node), [node, *others]
+    new, followers = lab.node(node).server(), [node, *others]
     _catch_up(lab, old, followers, CATCH_UP_SECONDS)
     with ExitStack() as undone:
         began = clock.timer()
         _fence(lab, old, undone)
         _catch_up(lab, old, followers, LAST_SECONDS)
-        waiting = SemiSync(_server(lab, old)).status()
+        waiting = SemiSync(lab.node(old).server()).status()
         _promote(lab, new, old, undone)
         _kept_role(lab, old, undone)
-        server = _server(lab, old)
+        server = lab.node(old).server()
         replica, semisync = Replica(server), SemiSync(server)
         _undo(undone, lambda: semisync.set(waiting.enabled))
         _undo(undone, lambda: replica.stop_following(lose=True))
@@ -90,7 +90,7 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
     waits = replication.of(lab).acknowledges
     for name in (node, old):
         # As the manager leaves them: also after a restart.
-        failover.set_role(lab, _server(lab, name), source=name == node, waits=waits and name == node)
+        failover.set_role(lab, lab.node(name).server(), source=name == node, waits=waits and name == node)
     behind = [name for name in (old, *others) if following.get(name) != node]
     return TakenOver(
         *(old, node),
@@ -102,10 +102,6 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
 
 def _until(is_done: Callable[[], bool], what: str) -> None:
     clock.wait_until(is_done, what, MANAGER_SECONDS, every=0.02)
-
-
-def _server(lab: Lab, node: str) -> Server:
-    return lab.node(node).server()
 
 
 # --- before anything is changed ---------------------------------------------------------------------------------------
@@ -135,7 +131,7 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
 
 def _refuse_unready(lab: Lab, name: str) -> None:
     """Raise LabError for a replica that does not replicate, or only with a delay."""
-    replica = Replica(_server(lab, name))
+    replica = Replica(lab.node(name).server())
     state, left = replica.status(), received.backlog(lab, name)
     if state is None or not state.healthy:
         why = left or (state.error or state.threads if state else "it has no source")
@@ -151,8 +147,8 @@ def _refuse_unready(lab: Lab, name: str) -> None:
 
 def _catch_up(lab: Lab, source: str, names: list[str], seconds: int) -> None:
     """Wait until the replicas have applied all that the source has now."""
-    position = BinaryLog(_server(lab, source)).position()
-    at_once.of_each(lambda name: Replica(_server(lab, name)).wait_for(position, seconds), names)
+    position = BinaryLog(lab.node(source).server()).position()
+    at_once.of_each(lambda name: Replica(lab.node(name).server()).wait_for(position, seconds), names)
 
 
 # --- what is undone if a later step fails -----------------------------------------------------------------------------
@@ -194,7 +190,7 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
     replica = Replica(new)
     _undo(undone, lambda: replica.follow(*failover.dialled(lab, old, new.name)))
     replica.end_replication()
-    if missing := failover.beyond(BinaryLog(_server(lab, old)).gtids(), new):
+    if missing := failover.beyond(BinaryLog(lab.node(old).server()).gtids(), new):
         raise WouldLose(f"{new.name} lacks {gtid.words(missing)}", "a replica that has everything", "./lab status")
     replica.forget()
     received.forget(lab, new.name)
@@ -202,7 +198,7 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
 
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
     """Let another replica of the old source follow the new one."""
-    replica = Replica(_server(lab, name))
+    replica = Replica(lab.node(name).server())
 
     def back() -> None:
         if replica.status():
