@@ -257,8 +257,9 @@ def replica_that_did_not_clone(patch):
     hurry(patch)
     patch.setattr(new_replica.failover, "dialled", lambda *_: ("source", 3306))
     patch.setattr(new_replica, "has_ended", lambda _: False)
-    server = Some(execute=print, answering_within=lambda _: Some(execute=print, set_global=lambda **_: None))
-    parts = {"_given": lambda _: {"MYSQL_PWD": "x"}, "_has_plugin": lambda _: True, "server": lambda _: server}
+    cloning = Some(execute=print, set_global=lambda **_: None)
+    server = Some(execute=print, rows=lambda _: [1], answering_within=lambda _: cloning)
+    parts = {"_given": lambda _: {"MYSQL_PWD": "x"}, "server": lambda _: server}
     copied = made(new_replica.NewReplica, lab=of(node=print), _source="source", _way=Some(clone="CLONE"), **parts)
     copied.replica = lambda _: Some(stop_following=lambda lose: None)
     copied._clone("replica")

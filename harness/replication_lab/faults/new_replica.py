@@ -176,7 +176,8 @@ class NewReplica(StaysOnServers):
         host, port = failover.dialled(self.lab, self._source, node)
         statement = self._way.clone.format(host=host, port=port, password=given["MYSQL_PWD"])
         both = (self._source, node)
-        mine = [name for name in both if not self._has_plugin(name)]
+        has_plugin = "SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"
+        mine = [name for name in both if not self.server(name).rows(has_plugin)]
         for name in mine:
             self.server(name).execute("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
         self.replica(node).stop_following(lose=True)
@@ -197,9 +198,6 @@ class NewReplica(StaysOnServers):
         self._start(node)
         for name in mine:
             self.server(name).execute("UNINSTALL PLUGIN clone")
-
-    def _has_plugin(self, node: str) -> bool:
-        return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
 
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)

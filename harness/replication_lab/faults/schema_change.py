@@ -79,7 +79,7 @@ class SchemaChange(StaysOnServers):
     def __init__(self, lab: Lab, nodes: Sequence[str], by: str, alter: str = str(ALTER.unset)):
         super().__init__(lab, [node.name for node in lab.topology.nodes])
         (self._node,) = nodes
-        self._by, self._way, self._alter = by, ways()[by], alter
+        self._way, self._alter = ways()[by], alter
         only = self._way.replication
         if only and only != lab.topology.replication:
             raise LabError(f"schema-change by {by} in {lab.topology.name}", f"a topology with {only}", "./lab drill")

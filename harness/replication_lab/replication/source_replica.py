@@ -267,15 +267,13 @@ class AcknowledgingFollowers(Followers):
         grouped = ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [
-            *[
-                Proof("semi-sync is on", connected, after.active),
-                Proof(
-                    "a commit waits for the replica",
-                    f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
-                    waited(fastest, trip) and all_waited,
-                ),
-            ],
-            self.prove_rows_arrive(self.writer(), "the source"),
+            Proof("semi-sync is on", connected, after.active),
+            Proof(
+                "a commit waits for the replica",
+                f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
+                waited(fastest, trip) and all_waited,
+            ),
+            self.prove_rows_arrive(source, "the source"),
         ]
 
 

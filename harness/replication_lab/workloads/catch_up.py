@@ -83,7 +83,8 @@ class Race:
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
                 Replica(server).wait_until_received(BinaryLog(lag.source).end(), LONGEST)
-            write_back(race.raced_arrays(lab))
+            # Otherwise slow disks would write the page caches back during a measurement.
+            at_once.of_each(Array.write_back, race.raced_arrays(lab))
         with ExitStack() as all_fast:
             fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
             before = {name: BinaryLog(server).transactions() for name, server in lag.replicas.items()}
@@ -217,7 +218,3 @@ def _fast_until_closed(array: Array) -> ExitStack:
     stack.enter_context(changed([array], FAST))
     return stack
 
-
-def write_back(chosen: list[Array]) -> None:
-    """Write the page caches of these arrays back now; otherwise slow disks would do it during a measurement."""
-    at_once.of_each(Array.write_back, chosen)
