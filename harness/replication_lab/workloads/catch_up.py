@@ -217,4 +217,3 @@ def _fast_until_closed(array: Array) -> ExitStack:
     stack = ExitStack()
     stack.enter_context(changed([array], FAST))
     return stack
-
