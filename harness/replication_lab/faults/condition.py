@@ -139,9 +139,8 @@ class LinkCondition(OnLinks):
 
 
 def _said(toxics: Sequence[ToxicBody]) -> str:
-    return ", ".join(map(_said_of, toxics)) or "none"
-
-
-def _said_of(toxic: ToxicBody) -> str:
-    attributes = [f"{name}={three_digits(value)}" for name, value in sorted(toxic.attributes.items())]
-    return " ".join([toxic.name, *attributes])
+    said = []
+    for toxic in toxics:
+        attributes = [f"{name}={three_digits(value)}" for name, value in sorted(toxic.attributes.items())]
+        said.append(" ".join([toxic.name, *attributes]))
+    return ", ".join(said) or "none"

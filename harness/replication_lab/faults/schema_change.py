@@ -97,7 +97,10 @@ class SchemaChange(StaysOnServers):
         # What a node does meanwhile follows from it: with RSU it leaves flow control.
         with requests_made.noted(SCHEMA_CHANGE, self._node), requests_made.noted(requests_made.DEFINES, self._node):
             if self._way.command:
-                self._run_tool()
+                _, password = self.lab.administrator(self._node)
+                given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
+                command = f"timeout {CHANGE_SECONDS} {self._way.command}"
+                self.lab.service(TOOLS).run("bash", "-c", command, environment=given)
             else:
                 for node in self.nodes if self._way.each else [self._node]:
                     clock.try_again(partial(self._alter_on, node), LabError, self._way.tries)
@@ -107,11 +110,6 @@ class SchemaChange(StaysOnServers):
     def _alter_on(self, node: str) -> None:
         with closing(self.server(node).answering_within(CHANGE_SECONDS)) as session:
             session.execute(*self._way.first, f"ALTER TABLE {TABLE} {self._alter}{self._way.end}")
-
-    def _run_tool(self) -> None:
-        _, password = self.lab.administrator(self._node)
-        given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
-        self.lab.service(TOOLS).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
 
     def begin(self, node: str) -> None:
         self.wait_for_state(node, f"{node} to have the change", CHANGE_SECONDS)

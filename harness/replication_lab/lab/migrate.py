@@ -150,17 +150,13 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
         raise LabError(
             f"{node} cannot move to or from storage in a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
-    placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
+    # The data of the first migration are at NODE-2, of the next at NODE-3, and so on.
+    number = old.storage.place.rpartition("-")[2] if old else ""
+    placed = msgspec.structs.replace(placed, place=f"{node}-{int(number or 1) + 1}")
     before = Replica(lab.node(node).server()).status()
     plan = Migration(node, placed, described(old.storage if old else None), before.lag_seconds if before else None)
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
-
-
-def _number_of(old: arrays.Array | None) -> int:
-    """Return the number of the last migration, by the place of the data (NODE, NODE-2, NODE-3, …)."""
-    number = old.storage.place.rpartition("-")[2] if old else ""
-    return int(number) if number else 1
 
 
 def described(storage: Storage | None) -> str:

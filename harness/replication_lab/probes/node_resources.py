@@ -83,7 +83,9 @@ def _read(lab: Lab, node: str) -> Reading:
     server = lab.node(node).server()
     array = arrays.arrays(lab).get(node)
     progress = Replica(server).progress()
-    ahead = BinaryLog(lab.node(_writer(lab, node)).server()).end() if progress else None
+    # A replica follows the log of its link's other end.
+    source = next((link.source for link in lab.topology.links if link.target == node), node)
+    ahead = BinaryLog(lab.node(source).server()).end() if progress else None
     return Reading(
         at=clock.timer(),
         usage=lab.node(node).usage(),
@@ -101,11 +103,6 @@ def _waits(server: Server) -> dict[str, float]:
     rows = sorted(server.rows("SHOW PROCESSLIST"), key=lambda row: row["Time"] or 0)
     of_clients = (row for row in rows if row["User"] != "system user")
     return {row["State"]: float(row["Time"] or 0) for row in of_clients if WAITED_FOR.search(row["State"] or "")}
-
-
-def _writer(lab: Lab, node: str) -> str:
-    """Return the node whose log a replica follows."""
-    return next((link.source for link in lab.topology.links if link.target == node), node)
 
 
 def _look(lab: Lab, node: str, hundredths: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:

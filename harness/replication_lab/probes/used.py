@@ -253,11 +253,8 @@ class Reader:
             for root in sorted(first, key=lambda each: each.start)[1:]:
                 tree = [root, *processes.descendants(found, [root.pid])]
                 seconds = sum(found[each].cpu + found[each].of_children for each in tree)
-                if seconds >= WORTH_ASKING and self._is_of_others(root, key):
+                if seconds >= WORTH_ASKING and root not in self._of_others:
+                    self._of_others[root] = root.pid in commands_of_others(self._containers[key])
+                if seconds >= WORTH_ASKING and self._of_others[root]:
                     theirs[root] = Command(key, seconds)
         return theirs
-
-    def _is_of_others(self, root: Process, key: Key) -> bool:
-        if root not in self._of_others:
-            self._of_others[root] = root.pid in commands_of_others(self._containers[key])
-        return self._of_others[root]

@@ -200,14 +200,12 @@ class Ledger:
 def wait_until_served(file: Path, since: float) -> None:
     """Wait until a statement sent after `since` is acknowledged in a ledger that is being written, or for a minute."""
     until = clock.timer() + SERVED_SECONDS
-    while clock.timer() < until and not serves_since(_last_lines(file), since):
-        clock.pause(SEEN_SECONDS)
-
-
-def _last_lines(file: Path) -> list[bytes]:
     with file.open("rb") as found:
-        found.seek(max(found.seek(0, os.SEEK_END) - LAST_BYTES, 0))
-        return found.read().splitlines()
+        while clock.timer() < until:
+            found.seek(max(found.seek(0, os.SEEK_END) - LAST_BYTES, 0))
+            if serves_since(found.read().splitlines(), since):
+                return
+            clock.pause(SEEN_SECONDS)
 
 
 class LedgerClients:
