@@ -170,8 +170,8 @@ class Race:
     # -- a steady load ---------------------------------------------------------------------------------------------
 
     def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
-        with self.changes.pacing(lag.source, seed, rate) as client:
-            began = lag.since
+        with lag.source.session() as connection:
+            client, began = Pace(self.changes, connection, rate, seed), lag.since
             caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
             if caught_up is not None:
                 with race.RacePhase(lab, lag) as after:

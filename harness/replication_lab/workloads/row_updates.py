@@ -1,8 +1,6 @@
 """Changes of single rows at random places of a table of wide rows, paced or as fast as the source takes them."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,7 +9,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.workloads import sysbench
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import USER, Lab
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Connection, Server
 
 SCRIPT = Path(__file__).with_suffix(".lua")
 # Two rows fill a page of 16 KiB, and none spills over into pages of its own.
@@ -76,18 +74,15 @@ class RowChanges:
             )
         return int(counted[1])
 
-    @contextmanager
-    def pacing(self, server: Server, seed: int, rate: float) -> Iterator["Pace"]:
-        """Yield a connected client of the source: connecting during the load would delay its begin."""
-        with server.session() as connection:
-            yield Pace(self, connection, rate, Random(seed))
-
 
 class Pace:
-    """One client that changes `rate` rows a second; after a delay it speeds up, so that the rate is kept."""
+    """One client that changes `rate` rows a second; after a delay it speeds up, so that the rate is kept.
 
-    def __init__(self, changes: RowChanges, connection, rate: float, dice: Random):
-        self._changes, self._connection, self.rate, self._dice = changes, connection, rate, dice
+    It gets a connection of the source: connecting during the load would delay its begin.
+    """
+
+    def __init__(self, changes: RowChanges, connection: Connection, rate: float, seed: int):
+        self._changes, self._connection, self.rate, self._dice = changes, connection, rate, Random(seed)
         self.rows, self._began = 0, clock.timer()
         self._ended = self._began
 
