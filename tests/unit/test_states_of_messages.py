@@ -15,7 +15,7 @@ from replication_lab import replication, runs
 from replication_lab.attach import plan as planned
 from replication_lab.cli import _with_the_way_on
 from replication_lab.experiments import _options
-from replication_lab.faults import cut_off, new_replica, schema_change, switchover, upgrade
+from replication_lab.faults import cut_off, new_replica, schema_change, upgrade, writers
 from replication_lab.faults._servers import OnServers
 from replication_lab.lab import down, managers, sites, sql_files, up
 from replication_lab.live import labs as live_labs
@@ -85,7 +85,7 @@ def change_of_galera_alone(_patch):
 
 def switched_to_the_source(patch):
     patch.setattr(replication, "of", lambda _: Some(written_at=lambda: "source"))
-    switchover.Switchover(of(), ["source"]).begin("source")
+    writers.Switchover(of(), ["source"]).begin("source")
 
 
 def neither_server_starts(patch):
