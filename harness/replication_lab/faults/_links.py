@@ -30,11 +30,17 @@ class OnLinks:
         """Call `act` for every link at once: across a WAN each call is mostly waiting."""
         return at_once.of_each(act, self.running)
 
+    def inject(self) -> None:
+        raise NotImplementedError
+
     def verify(self) -> list[Proof]:
         return self.each(self.acts)
 
     def acts(self, name: str) -> Proof:
         """Prove that the fault acts on a link."""
+        raise NotImplementedError
+
+    def recover(self) -> None:
         raise NotImplementedError
 
     def verify_recovered(self) -> list[Proof]:
