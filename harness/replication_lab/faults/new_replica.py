@@ -20,7 +20,7 @@ from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker import beside, images, site_images, volumes
+from replication_lab.world.docker import images, site_images, volumes
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -105,20 +105,18 @@ class NewReplica(StaysOnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            self._run_beside(node, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            (read,), (written,) = volumes.of(lab, self._source), volumes.of(lab, node)
+            image = str(lab.node(node).container.attrs["Image"])
+            mounted = {read: {"bind": DATA, "mode": "ro"}, written: {"bind": "/copy", "mode": "rw"}}
         elif self._way.image:
+            image, mounted = images.PREFIX + self._way.image, {}
             images.ensure([self._way.image])
-            site_images.bring(lab.node(node).site, [images.PREFIX + self._way.image])
-            self._run_beside(node, images.PREFIX + self._way.image, {})
-
-    def _run_beside(self, node: str, image: str, mounted: beside.Volumes) -> None:
+            site_images.bring(lab.node(node).site, [image])
+        else:
+            return
         # Two steps of a drill may copy to one replica.
-        if self._beside not in self.lab.containers:
-            self.lab.run_beside(node, self._beside, image, mounted)
-
-    def _volumes(self, node: str) -> dict[str, dict[str, str]]:
-        (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
-        return {read: {"bind": DATA, "mode": "ro"}, written: {"bind": "/copy", "mode": "rw"}}
+        if self._beside not in lab.containers:
+            lab.run_beside(node, self._beside, image, mounted)
 
     def begin(self, node: str) -> None:
         # Only the node itself knows that it has this database.

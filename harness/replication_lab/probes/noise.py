@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -182,30 +183,23 @@ def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell, site: str = 
 
     Return False at once if its load cannot be read.
     """
-    labs, quiet, told = tuple(labs), 0, ""
+    labs, quiet, told = tuple(labs), 0, False
     if _why_hidden(labs):
         return False
-    reader = Reader(labs, site, [site] if site else ())
-    try:
+    reader, until = Reader(labs, site, [site] if site else ()), clock.timer() + seconds + WINDOW
+    with suppress(LabError):
         before = reader.read()
-    except LabError:
-        return False
-
-    def is_quiet() -> bool:
-        nonlocal quiet, told, before
-        now = reader.read()
-        why, before = _why(UsedSince(before, now), ALL_THE_TIME), now
-        quiet = 0 if why else quiet + 1
-        if why and not told:
-            told = why
-            tell(f"  waiting for a quiet machine, at most {seconds:.0f} s: {why}")
-        return quiet >= QUIET_WINDOWS
-
-    clock.pause(WINDOW)
-    try:
-        return clock.wait_until(is_quiet, "a quiet machine", seconds, every=WINDOW)
-    except LabError:
-        return False
+        while clock.timer() < until:
+            clock.pause(WINDOW)
+            now = reader.read()
+            why, before = _why(UsedSince(before, now), ALL_THE_TIME), now
+            quiet = 0 if why else quiet + 1
+            if quiet >= QUIET_WINDOWS:
+                return True
+            if why and not told:
+                told = True
+                tell(f"  waiting for a quiet machine, at most {seconds:.0f} s: {why}")
+    return False
 
 
 def _shares(found: UsedSince, limits: NoiseLimits) -> Iterator[tuple[str, float, float]]:

@@ -59,14 +59,11 @@ def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
 
     A node is alone if it has neither a source nor a replica. One that does not answer has its role in the topology.
     """
-    return {node.name: _role(node.name, found) if node.name in found else node.role for node in lab.topology.nodes}
-
-
-def _role(node: str, found: dict[str, str]) -> str:
-    followed = node in found.values()
-    if found[node]:
-        return "relay" if followed else "replica"
-    return "source" if followed else ALONE
+    roles = {node.name: node.role for node in lab.topology.nodes}
+    for node, source in found.items():
+        is_followed = node in found.values()
+        roles[node] = ("relay" if is_followed else "replica") if source else "source" if is_followed else ALONE
+    return roles
 
 
 def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -152,31 +149,26 @@ def _first_source(node: str, following: dict[str, str]) -> str:
 
 
 def repoint(lab: Lab, name: str, done: TakenOver) -> None:
-    """Repoint another replica to the new source, and note in `done` what became of it."""
+    """Repoint another replica to the new source, or to none if it has errant transactions; note in `done` which.
+
+    If it has not applied what it received, leave it unchanged: the transactions would be lost.
+    """
     try:
-        if errant := _taken_over(lab, lab.node(done.source).server(), lab.node(name).server()):
+        new, other = lab.node(done.source).server(), lab.node(name).server()
+        if left := received.settled(lab, name):
+            done.left[name] = str(left)
+            return
+        Replica(other).stop_following()
+        # Only here is it certain that it has applied all that it had received.
+        if errant := beyond(BinaryLog(other).gtids(), new):
             done.ahead[name] = gtid.words(errant)
             done.replaced.append(name)
         else:
+            Replica(other).follow(*dialled(lab, new.name, name))
             done.repointed.append(name)
     except LabError as error:
         # One failing replica must not keep the others from a source.
         done.left[name] = error.found
-
-
-def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
-
-    If it has not applied what it received, leave it unchanged and raise LabError: the transactions would be lost.
-    """
-    if left := received.settled(lab, other.name):
-        raise LabError(str(left), "all that was received applied", left.remedy(other.name))
-    Replica(other).stop_following()
-    # Only here is it certain that it has applied all that it had received.
-    errant = beyond(BinaryLog(other).gtids(), new)
-    if not errant:
-        Replica(other).follow(*dialled(lab, new.name, other.name))
-    return errant
 
 
 HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"

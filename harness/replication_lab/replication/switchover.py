@@ -68,12 +68,6 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
     old, others = _refuse_unfit(lab, node)
     ended = threading.Event()
 
-    def told() -> None:
-        try:
-            manager.switch(node)
-        finally:
-            ended.set()
-
     def silence() -> float:
         """Return for how many seconds neither the old source nor the new one accepted writes."""
         _until(lambda: ended.is_set() or not failover.takes_writes(lab, old), f"{old} to refuse writes")
@@ -83,7 +77,10 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
 
     with ThreadPoolExecutor(1) as pool:
         seconds = pool.submit(silence)
-        told()
+        try:
+            manager.switch(node)
+        finally:
+            ended.set()
     if not failover.takes_writes(lab, node):
         raise LabError(f"{manager.name} did not let {node} accept writes", "a planned change", "./lab status")
     following = failover.sources(lab)
