@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose, unknown_name
@@ -107,7 +106,10 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     if not allow_data_loss and (missing := _missing_of_each(lab, new, [old, *others])):
         raise _is_behind(lab, new, old, missing)
     try:
-        fence.close(partial(_refuse_waiting, lab, new, old) if not allow_data_loss else lambda: None)
+        if why := fence.close():
+            if not allow_data_loss:
+                _refuse_waiting(lab, new, old)
+            fence.restart(why)
         missing = _missing_of_each(lab, new, [old, *others])
         if missing and not allow_data_loss:
             raise _is_behind(lab, new, old, missing, fence.said)

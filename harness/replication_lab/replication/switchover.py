@@ -163,17 +163,14 @@ def _undo(undone: ExitStack, act: Callable[[], object]) -> None:
 
 def _fence(lab: Lab, old: str, undone: ExitStack) -> None:
     """Make the source refuse writes. Unlike a failover it never kills a server whose commits wait."""
-
-    def refuse() -> None:
+    fence = Fence(lab, old)
+    _undo(undone, fence.undo)
+    if fence.close():
         raise WouldLose(
             f"{old} did not become read-only: commits or locks wait there",
             "a source whose transactions end within seconds",
             f'./lab sql {old} -e "SHOW PROCESSLIST"',
         )
-
-    fence = Fence(lab, old)
-    _undo(undone, fence.undo)
-    fence.close(refuse)
 
 
 def _kept_role(lab: Lab, name: str, undone: ExitStack) -> None:
