@@ -5,7 +5,7 @@ other half a list that the server appends to. Each value and each element is wri
 it saw.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -20,7 +20,6 @@ from replication_lab.workloads._colliding import (
     CollidingClient,
     HistoryRecorder,
     RegisterRecorder,
-    Transact,
     elements,
     is_list,
 )
@@ -108,11 +107,11 @@ class Histories:
             HistoryRecorder(TABLE, self.rows, number * 1_000_000, reads_only=number >= self.clients)
             for number in range(len(nodes))
         ]
-        return checked(lab, nodes, self.seconds, recorders, seed, self._final)
-
-    def _final(self, lab: Lab) -> Mapping[Key, tuple[int, ...]]:
-        rows = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
-        return {int(row["id"]): elements(row["list"]) for row in rows if is_list(int(row["id"]))}
+        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        replication.of(lab).wait_until_caught_up()
+        found = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
+        final = {int(row["id"]): elements(row["list"]) for row in found if is_list(int(row["id"]))}
+        return checked(nodes, clients, final)
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,9 @@ class CheckedTransactions:
         recorders = [
             RegisterRecorder(self.registers, first, first + number, self.clients) for number in range(self.clients)
         ]
-        return checked(lab, nodes, self.seconds, recorders, seed)
+        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        replication.of(lab).wait_until_caught_up()
+        return checked(nodes, clients, {})
 
     def _first(self, lab: Lab) -> int:
         """Return the first number that is greater than all in the columns: from it on each is written once."""
@@ -175,24 +176,15 @@ def _quoted(table: str) -> str:
     return f"`{table.replace('.', '`.`')}`"
 
 
-def checked(
-    lab: Lab,
-    nodes: Sequence[str],
-    seconds: float,
-    recorders: Sequence[Transact],
-    seed: int,
-    final: Callable[[Lab], Mapping[Key, tuple[int, ...]]] = lambda _lab: {},
-) -> Checked:
-    """Run clients that keep what they did, wait for all copies, and check it; `final` are the lists at the end."""
-    clients = collide(lab, nodes, seconds, recorders, seed=seed)
+def checked(nodes: Sequence[str], clients: Sequence[CollidingClient], final: Mapping[Key, tuple[int, ...]]) -> Checked:
+    """Check what clients on these nodes have kept; `final` are the lists at the end."""
     load = min(client.began for client in clients)
     history = [
         one
         for number, (node, client) in enumerate(zip(nodes, clients, strict=True), 1)
         for one in _seen(number, node, client, load)
     ]
-    replication.of(lab).wait_until_caught_up()
-    return Checked(clients, 0, [], history=history, found=anomalies(history, final(lab)))
+    return Checked(list(clients), 0, [], history=history, found=anomalies(history, final))
 
 
 def _seen(number: int, node: str, client: CollidingClient, load: float) -> list[SeenTransaction]:
