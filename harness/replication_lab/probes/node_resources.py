@@ -172,20 +172,12 @@ def _network(usage: dict[str, Any], name: str) -> int:
 
 def _threads(looks: list[dict[int, list[str]]], written: dict[int, int], seconds: float) -> list[Thread]:
     """Return the threads that existed all the time."""
-    first, last = looks[0], looks[-1]
-    found = []
+    first, last, found = looks[0], looks[-1], []
     for tid in first.keys() & last.keys():
-        ticks = _ticks(last[tid]) - _ticks(first[tid])
-        waiting = sum(look[tid][STATE] == WAITS_FOR_DISK for look in looks if tid in look)
-        found.append(
-            Thread(
-                tid=tid,
-                name=last[tid][-1],
-                cpu=round(ticks / TICKS_A_SECOND / seconds, 3),
-                waits_for_disk=round(waiting / len(looks), 3),
-                written_kib=round(written.get(tid, 0) / 1024 / seconds, 1),
-            )
-        )
+        cpu = (_ticks(last[tid]) - _ticks(first[tid])) / TICKS_A_SECOND / seconds
+        waits = sum(look[tid][STATE] == WAITS_FOR_DISK for look in looks if tid in look) / len(looks)
+        written_kib = written.get(tid, 0) / 1024 / seconds
+        found.append(Thread(tid, last[tid][-1], round(cpu, 3), round(waits, 3), round(written_kib, 1)))
     return found
 
 
