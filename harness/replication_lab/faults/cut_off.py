@@ -1,6 +1,7 @@
 """An endpoint, or a failover manager, that does not reach a node: rules on packets in the network of that service."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
@@ -51,12 +52,8 @@ class CutOff:
     def verify_recovered(self) -> list[Proof]:
         """Wait until the service gets an answer again."""
         for service, _, address in self._ways:
-            clock.wait_until(
-                lambda service=service, address=address: self._answer(service, address) == "connects",  # type: ignore[misc]  # the loop's values
-                f"{service.name} to reach {address} again",
-                AGAIN_SECONDS,
-                every=0.1,
-            )
+            again = f"{service.name} to reach {address} again"
+            clock.wait_until(partial(self._connects, service, address), again, AGAIN_SECONDS, every=0.1)
         return [self._proof(*way, "connects") for way in self._ways]
 
     def close(self) -> None:
@@ -64,6 +61,9 @@ class CutOff:
 
     def _proof(self, service: Service, name: str, address: str, expected: str) -> Proof:
         return Proof.same(f"the server of {name}, asked by {service.name}", self._answer(service, address), expected)
+
+    def _connects(self, service: Service, address: str) -> bool:
+        return self._answer(service, address) == "connects"
 
     def _answer(self, service: Service, address: str) -> str:
         return service.run("bash", "-c", CONNECTS.format(address=address, port=MYSQL_PORT)).strip()

@@ -105,10 +105,8 @@ def _prove_writes(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     writer, by_server = replication.of(lab).written_at(), servers_of(lab)
     _wait_for(lambda: answered_by(endpoint.server()), f"{endpoint.name} to answer")
     found = answered_by(endpoint.server())
-    node, way = (
-        by_server.get(found.server, found.server),
-        "" if endpoint.is_client(found.client) else f" from {found.client}",
-    )
+    node = by_server.get(found.server, found.server)
+    way = "" if endpoint.is_client(found.client) else f" from {found.client}"
     # Of equal nodes it may have chosen another one.
     fits = node == writer or replication.kind_of(lab.topology).writes_anywhere
     return Proof(f"writes through {endpoint.name} reach a node that takes them", f"{node}{way}", fits and not way)

@@ -157,11 +157,8 @@ def _cpu_ns(usage: dict[str, Any]) -> int:
 
 
 def _throttled(was: dict[str, Any], used: dict[str, Any]) -> float:
-    periods, held = (
-        used["cpu_stats"].get("throttling_data", {}).get(name, 0)
-        - was["cpu_stats"].get("throttling_data", {}).get(name, 0)
-        for name in ("periods", "throttled_periods")
-    )
+    now, then = (usage["cpu_stats"].get("throttling_data", {}) for usage in (used, was))
+    periods, held = (now.get(name, 0) - then.get(name, 0) for name in ("periods", "throttled_periods"))
     return held / periods if periods else 0.0
 
 

@@ -195,9 +195,7 @@ class Group(Nodes):
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
-        clock.wait_until(
-            lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} to be {self.whole}"
-        )
+        super().wait_until_together()
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)
         found = {name: self.member(name) for name in self.names}
