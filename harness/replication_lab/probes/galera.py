@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes.commit_latency import none_too_fast
@@ -16,17 +15,15 @@ SYNCED_SECONDS = 60
 def wait_until_synced(servers: Iterable[Server], size: int) -> None:
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
-        what = f"{server.name} to be Synced in a cluster of {size}"
         wait_until(
-            partial(_is_synced, server, size),
-            what,
+            lambda server=server: _is_synced(GaleraNode(server).status(), size),  # type: ignore[misc]
+            f"{server.name} to be Synced in a cluster of {size}",
             SYNCED_SECONDS,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
 
 
-def _is_synced(server: Server, size: int) -> bool:
-    found = GaleraNode(server).status()
+def _is_synced(found: GaleraStatus, size: int) -> bool:
     return found.synced and found.size == size
 
 
@@ -96,5 +93,5 @@ def _whole(name: str, view: GaleraStatus, size: int) -> Proof:
         what=f"{name} stayed in the cluster",
         expected=f"Synced, Primary, {size} nodes",
         found=f"{view.state}, {primary}, {view.size} nodes",
-        ok=view.synced and view.size == size,
+        ok=_is_synced(view, size),
     )
