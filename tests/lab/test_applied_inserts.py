@@ -5,7 +5,7 @@ import secrets
 import pytest
 from replication_lab.lab import up
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.workloads.applied_inserts import AppliedInserts
+from replication_lab.workloads.replicated_inserts import AppliedInserts
 from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica

@@ -152,7 +152,7 @@ def test_only_the_clock_sleeps():
 # Modules whose waits look less often than ten times a second: a look takes much of a guest's only CPU, or would change
 # what is measured meanwhile.
 RARE = {"world/machines/drbd.py", "world/machines/pacemaker.py", "replication/pacemaker.py"}
-RARE |= {"world/disks/array.py", "workloads/catch_up.py", "probes/noise.py"}
+RARE |= {"world/disks/array.py", "workloads/catch_up.py"}
 # The place of the seconds between two looks among the arguments of each wait.
 WAITS = {"wait_until": 3, "wait_while_moving": 2}
 

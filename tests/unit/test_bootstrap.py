@@ -1,7 +1,7 @@
 """Nodes of a Galera cluster that are bootstrapped, as two at once."""
 
 import pytest
-from replication_lab.faults.bootstrap import Bootstrap
+from replication_lab.faults.writers import Bootstrap
 from replication_lab.model.core.errors import LabError
 from replication_lab.runner import drill_set
 from replication_lab.witnesses import servers

@@ -14,9 +14,9 @@ from replication_lab.model.isolation.transactions import SeenTransaction
 from replication_lab.model.question.question import Question
 from replication_lab.model.question.registers import registers
 from replication_lab.model.question.sql_load import Numbers, transactions
-from replication_lab.workloads import checked_transactions
+from replication_lab.workloads import histories
 from replication_lab.workloads._colliding import KEYS, RegisterRecorder
-from replication_lab.workloads.checked_transactions import CheckedTransactions
+from replication_lab.workloads.histories import CheckedTransactions
 
 ACCOUNTS = """SELECT balance FROM account WHERE id = {id:1..4} FOR UPDATE;
 UPDATE account SET balance = {new:1..2000000000} WHERE id = {id};
@@ -235,7 +235,7 @@ def lab(monkeypatch):
     server.rows, server.value = lambda _sql: [server.found], lambda _sql: server.most
     server.settings = lambda name: {name: server.mode}
     node, nodes = SimpleNamespace(server=lambda: server), SimpleNamespace(written_at=lambda: "server")
-    monkeypatch.setattr(checked_transactions.replication, "of", lambda _lab: nodes)
+    monkeypatch.setattr(histories.replication, "of", lambda _lab: nodes)
     return SimpleNamespace(node=lambda _name: node, server=server)
 
 

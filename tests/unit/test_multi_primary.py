@@ -1,7 +1,7 @@
 """A group in which every member is a primary, for the time of a fault."""
 
 import pytest
-from replication_lab.faults.multi_primary import MultiPrimary
+from replication_lab.faults.writers import MultiPrimary
 from replication_lab.model.core.errors import LabError
 from replication_lab.witnesses import servers
 from replication_lab.world import clock

@@ -41,9 +41,9 @@ def test_what_is_committed_until_the_fence_stands_is_missed_too(lab, refused, mo
     """The fence is taken down again."""
     close = fence.Fence.close
 
-    def commit_first(self, before_restart):
+    def commit_first(self):
         lab.nodes["source"].has = "0-1-11"
-        close(self, before_restart)
+        return close(self)
 
     monkeypatch.setattr(fence.Fence, "close", commit_first)
 
@@ -124,10 +124,11 @@ def test_a_source_each_of_whose_answers_is_slow_is_fenced_as_soon_as_one_that_is
     monkeypatch.setattr(time, "monotonic", lambda: NOW[-1])
     monkeypatch.setattr(tls, "TlsConnection", Slow)
     monkeypatch.setattr(lab, "server", lambda _name: source)
-    began, decided, standing = NOW[-1], [], fence.Fence(lab, "source")
-    standing.close(lambda: decided.append(NOW[-1] - began))
+    began, standing = NOW[-1], fence.Fence(lab, "source")
+    why = standing.close()
 
-    assert decided == [pytest.approx(fence.ANSWER_SECONDS)]
+    assert NOW[-1] - began == pytest.approx(fence.ANSWER_SECONDS)
+    standing.restart(why)
     assert "source did not answer: it was killed and starts again as read-only" in standing.said
 
 

@@ -261,7 +261,7 @@ def test_a_replica_that_never_acknowledges_is_a_doubt_and_not_a_crash(ran, monke
     def never(*_):
         raise LabError("waited 20 s and a commit acknowledged by a semi-synchronous replica did not come")
 
-    monkeypatch.setattr("replication_lab.probes.semisync.wait_until_acknowledged", never)
+    monkeypatch.setattr("replication_lab.replication.source_replica.wait_until_acknowledged", never)
     summary, record, _ = ran(tiny())
 
     assert summary.claims[0].verdict is Verdict.UNKNOWN

@@ -15,7 +15,7 @@ from replication_lab import replication, runs
 from replication_lab.attach import plan as planned
 from replication_lab.cli import _with_the_way_on
 from replication_lab.experiments import _options
-from replication_lab.faults import cut_off, new_replica, schema_change, switchover, upgrade
+from replication_lab.faults import cut_off, new_replica, schema_change, upgrade, writers
 from replication_lab.faults._servers import OnServers
 from replication_lab.lab import down, managers, sites, sql_files, up
 from replication_lab.live import labs as live_labs
@@ -85,7 +85,7 @@ def change_of_galera_alone(_patch):
 
 def switched_to_the_source(patch):
     patch.setattr(replication, "of", lambda _: Some(written_at=lambda: "source"))
-    switchover.Switchover(of(), ["source"]).begin("source")
+    writers.Switchover(of(), ["source"]).begin("source")
 
 
 def neither_server_starts(patch):
@@ -257,8 +257,9 @@ def replica_that_did_not_clone(patch):
     hurry(patch)
     patch.setattr(new_replica.failover, "dialled", lambda *_: ("source", 3306))
     patch.setattr(new_replica, "has_ended", lambda _: False)
-    server = Some(execute=print, answering_within=lambda _: Some(execute=print, set_global=lambda **_: None))
-    parts = {"_given": lambda _: {"MYSQL_PWD": "x"}, "_has_plugin": lambda _: True, "server": lambda _: server}
+    cloning = Some(execute=print, set_global=lambda **_: None)
+    server = Some(execute=print, rows=lambda _: [1], answering_within=lambda _: cloning)
+    parts = {"_given": lambda _: {"MYSQL_PWD": "x"}, "server": lambda _: server}
     copied = made(new_replica.NewReplica, lab=of(node=print), _source="source", _way=Some(clone="CLONE"), **parts)
     copied.replica = lambda _: Some(stop_following=lambda lose: None)
     copied._clone("replica")
@@ -273,12 +274,11 @@ def case_whose_node_ended(patch):
 
 def more_written_during_the_switch(patch):
     patch.setattr(switched, "_kept_role", lambda *_: None)
-    patch.setattr(switched, "_server", lambda *_: None)
     patch.setattr(switched, "_undo", lambda *_: None)
     patch.setattr(switched, "Replica", lambda _: Some(end_replication=lambda: None))
     patch.setattr(switched, "BinaryLog", lambda _: Some(gtids=str))
     patch.setattr(switched.failover, "beyond", lambda *_: switched.gtid.beyond("0-1-12", "0-1-10"))
-    switched._promote(of(), Some(name="replica"), "source", None)
+    switched._promote(of(node=lambda _: Some(server=lambda: None)), Some(name="replica"), "source", None)
 
 
 def engine_that_does_not_start(patch):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import faults, replication
 from replication_lab.cli import output
-from replication_lab.faults.switchover import Switchover
+from replication_lab.faults.writers import Switchover
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import parse_drill
 from replication_lab.model.lab.manager import ManagerKind

@@ -13,15 +13,15 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.cpu_speed import SpeedMeter
 from replication_lab.workloads._colliding import (
-    AddOne,
-    Colliding,
     CollidingClient,
-    FirstReads,
     HistoryRecorder,
-    Increment,
     Readers,
     RegisterRecorder,
-    Transfer,
+    add_one,
+    increment,
+    read_ahead_ms,
+    run_colliding,
+    transfer,
 )
 from replication_lab.workloads.ledger import LedgerClients
 from replication_lab.world.docker import beside_nodes
@@ -150,9 +150,9 @@ def test_a_server_goes_there_with_one_password():
 @pytest.mark.parametrize(
     ("method", "value"),
     [
-        (Colliding.run, [CollidingClient(1.0, 2.0, [3.5], {"deadlock": 1}, [1.5], [1.7])]),
+        (run_colliding, [CollidingClient(1.0, 2.0, [3.5], {"deadlock": 1}, [1.5], [1.7])]),
         (Readers.read, [20_000, 20_000]),
-        (FirstReads.ahead_ms, [-0.5, 40.1]),
+        (read_ahead_ms, [-0.5, 40.1]),
         (CommitLatency.commits, [1.5]),
         (SpeedMeter.stop, None),
         (Pinger.ping, 40.2),
@@ -168,7 +168,7 @@ def test_clients_and_probes_need_no_package_that_is_not_there(tmp_path):
     lacks = "; ".join(
         f"sys.modules[{name!r}] = None" for name in ("docker", "numpy", "scipy", "rich", "requests", "lazy_loader")
     )
-    clients = (LedgerClients, Colliding, Readers, FirstReads, AddOne, Increment, Transfer)
+    clients = (LedgerClients, run_colliding, Readers, read_ahead_ms, add_one, increment, transfer)
     sent = (*clients, HistoryRecorder, RegisterRecorder, Server, CommitLatency, SpeedMeter, Pinger, greets)
     imports = "; ".join(f"import {module}" for module in sorted({each.__module__ for each in sent}))
     code = tmp_path / "code.zip"

@@ -59,7 +59,7 @@ def disk_check(node: str, name: str | None, json_: bool) -> None:
 def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
     with labs.changing(name, "lab disk fail") as lab:
         disks.fail(lab, node, disk)
-    said = f"{node} {disk} fails; next: {replication.of(lab).after_disk_failure(node)}"
+    said = f"{node} {disk} fails; next: {replication.of(lab).after_disk_failure.format(node=node)}"
     print_json({"failed": disk}) if json_ else out.print(said)
 
 
@@ -81,7 +81,7 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
     with labs.changing(name, "lab disk heal") as lab:
         disks.heal(lab, node, disk)
-    then = replication.of(lab).after_disk_healed(node)
+    then = replication.of(lab).after_disk_healed.format(node=node)
     said = f"{node} {disk} answers again" + (f"; to use it again: {then}" if then else "")
     print_json({"healed": disk}) if json_ else out.print(said)
 

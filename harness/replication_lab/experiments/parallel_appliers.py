@@ -3,7 +3,7 @@
 from replication_lab.experiments._declared import experiment
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Preset
-from replication_lab.workloads.applied_inserts import AppliedInserts
+from replication_lab.workloads.replicated_inserts import AppliedInserts
 
 
 def workload(case: Case, preset: Preset) -> AppliedInserts:

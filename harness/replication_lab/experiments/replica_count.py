@@ -11,7 +11,7 @@ from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.probes.semisync import SemiSyncWatch, connection, wait_until_acknowledged
 from replication_lab.replication import source_replica
 from replication_lab.workloads.inserts import Inserts
-from replication_lab.workloads.source_cpu import InsertsWithCpu
+from replication_lab.workloads.replicated_inserts import InsertsWithCpu
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica

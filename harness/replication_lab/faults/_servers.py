@@ -73,6 +73,10 @@ class OnServers(OnNodes):
         """Return in words what is left of the fault on a node; an empty string if nothing is."""
         raise NotImplementedError
 
+    def wait_for_state(self, node: str, what: str, seconds: float) -> None:
+        """Wait until a node is in the state that another statement, or another node, brings it into."""
+        clock.wait_until(lambda: not self.contrary(node, self.server(node)), what, seconds, every=0.1)
+
     def is_undone(self, node: str) -> Proof:
         """Wait until nothing is left of the fault: a thread takes a moment to start. Prove it."""
         wanted = self.afterwards
@@ -94,3 +98,13 @@ class OnServers(OnNodes):
 
     def replica(self, node: str) -> Replica:
         return Replica(self.server(node))
+
+
+class StaysOnServers(OnServers):
+    """A change of servers that stays: recovery undoes nothing, and the state has to be there still."""
+
+    def end(self, node: str) -> None:
+        """Do nothing."""
+
+    def hindrance(self, node: str) -> str:
+        return self.contrary(node, self.server(node))

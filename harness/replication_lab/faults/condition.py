@@ -24,16 +24,10 @@ def toxic_of(condition: str, kind: str = "condition") -> Toxic:
     return Toxic(NONE, "A link without toxics.", ()) if condition == NONE else catalogue.toxic(condition, kind)
 
 
-def _check_condition(where: str, condition: str) -> None:
-    toxic_of(condition, f"condition in {where}")
-
-
-def _check_toxic(where: str, toxic: str) -> None:
-    catalogue.toxic(toxic, f"toxic in {where}")
-
-
-CONDITION = Setting("condition", "", "the condition {}", _check_condition)
-TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
+CONDITION = Setting(
+    "condition", "", "the condition {}", lambda where, condition: toxic_of(condition, f"condition in {where}")
+)
+TOXIC = Setting("toxic", "", "the toxic {}", lambda where, toxic: catalogue.toxic(toxic, f"toxic in {where}"))
 
 
 @fault(
@@ -145,9 +139,8 @@ class LinkCondition(OnLinks):
 
 
 def _said(toxics: Sequence[ToxicBody]) -> str:
-    return ", ".join(map(_said_of, toxics)) or "none"
-
-
-def _said_of(toxic: ToxicBody) -> str:
-    attributes = [f"{name}={three_digits(value)}" for name, value in sorted(toxic.attributes.items())]
-    return " ".join([toxic.name, *attributes])
+    said = []
+    for toxic in toxics:
+        attributes = [f"{name}={three_digits(value)}" for name, value in sorted(toxic.attributes.items())]
+        said.append(" ".join([toxic.name, *attributes]))
+    return ", ".join(said) or "none"

@@ -126,11 +126,8 @@ class MemorySqueeze(OnNodes):
         for node in self.nodes:
             self._asked[node] = round(self.lab.node(node).memory_mib() + MEMORY_SPARE_MIB) * MIB
             self.lab.node(node).limit_memory(self._asked[node])
-        self.each(self._read_files)
-
-    def _read_files(self, node: str) -> None:
-        """Read the files as a backup does: their cached pages compete with the server's own."""
-        self.lab.node(node).run("sh", "-c", READ_FILES)
+        # As a backup does: the cached pages of files compete with the server's own.
+        self.each(lambda node: self.lab.node(node).run("sh", "-c", READ_FILES))
 
     def acts(self, node: str) -> Proof:
         """Prove that the limit is set; in a later call also that the server has reached it."""

@@ -1,6 +1,7 @@
 """An endpoint, or a failover manager, that does not reach a node: rules on packets in the network of that service."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
@@ -21,29 +22,27 @@ class CutOff:
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         self.lab = lab
-        # Taken before: a node that a fault ends has none. Each service with the addresses, by what they are called.
-        self._ways = self.ways(nodes)
+        services, others = self.ends(nodes)
+        # Taken before: a node that a fault ends has no address.
+        addresses = {node: next(iter(lab.service(node).addresses())) for node in others}
+        self._ways = [(service, node, address) for service in services for node, address in addresses.items()]
         self._dropped: list[tuple[Service, str]] = []
         # What changes packets there is started before anything observes the lab.
-        for service, _ in self._ways:
+        for service in services:
             Beside(service).run("true")
 
-    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
-        """Return the services, each with the addresses that it is to be cut off from, by their names."""
+    def ends(self, nodes: Sequence[str]) -> tuple[Sequence[Service], Sequence[str]]:
+        """Return the services, and the nodes that they are to be cut off from."""
         raise NotImplementedError
 
-    def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
-        return {node: next(iter(self.lab.service(node).addresses())) for node in nodes}
-
     def inject(self) -> None:
-        for service, addresses in self._ways:
-            for address in addresses.values():
-                self._dropped.append((service, address))
-                Beside(service).run(RULES.format(act="-I", address=address))
+        for service, _, address in self._ways:
+            self._dropped.append((service, address))
+            Beside(service).run(RULES.format(act="-I", address=address))
 
     def verify(self) -> list[Proof]:
         """Prove that the service gets no answer of a server there."""
-        return [self._proof(service, name, address, "no answer") for service, name, address in self._each()]
+        return [self._proof(*way, "no answer") for way in self._ways]
 
     def recover(self) -> None:
         while self._dropped:
@@ -52,23 +51,19 @@ class CutOff:
 
     def verify_recovered(self) -> list[Proof]:
         """Wait until the service gets an answer again."""
-        for service, _, address in self._each():
-            clock.wait_until(
-                lambda service=service, address=address: self._answer(service, address) == "connects",  # type: ignore[misc]  # the loop's values
-                f"{service.name} to reach {address} again",
-                AGAIN_SECONDS,
-                every=0.1,
-            )
-        return [self._proof(service, name, address, "connects") for service, name, address in self._each()]
+        for service, _, address in self._ways:
+            again = f"{service.name} to reach {address} again"
+            clock.wait_until(partial(self._connects, service, address), again, AGAIN_SECONDS, every=0.1)
+        return [self._proof(*way, "connects") for way in self._ways]
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def _each(self) -> list[tuple[Service, str, str]]:
-        return [(service, name, address) for service, found in self._ways for name, address in found.items()]
-
     def _proof(self, service: Service, name: str, address: str, expected: str) -> Proof:
         return Proof.same(f"the server of {name}, asked by {service.name}", self._answer(service, address), expected)
+
+    def _connects(self, service: Service, address: str) -> bool:
+        return self._answer(service, address) == "connects"
 
     def _answer(self, service: Service, address: str) -> str:
         return service.run("bash", "-c", CONNECTS.format(address=address, port=MYSQL_PORT)).strip()
@@ -88,14 +83,13 @@ def none_to_break(lab: Lab, what: str) -> LabError:
 class ManagerCut(CutOff):
     """Nodes that the manager does not reach."""
 
-    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
+    def ends(self, nodes: Sequence[str]) -> tuple[Sequence[Service], Sequence[str]]:
         manager = self.lab.manager
         if manager is None:
             raise none_to_break(self.lab, "manager")
         if not manager.kind.beside_nodes:
-            return [(service, self.addresses(nodes)) for service in manager.services]
-        others = [node.name for node in self.lab.topology.nodes if node.name not in nodes]
-        return [(service, self.addresses(others)) for service in manager.beside(nodes)]
+            return manager.services, nodes
+        return manager.beside(nodes), [node.name for node in self.lab.topology.nodes if node.name not in nodes]
 
 
 @fault(
@@ -107,7 +101,7 @@ class ManagerCut(CutOff):
 class EndpointCut(CutOff):
     """Nodes that the endpoint does not reach."""
 
-    def ways(self, nodes: Sequence[str]) -> list[tuple[Service, dict[str, str]]]:
+    def ends(self, nodes: Sequence[str]) -> tuple[Sequence[Service], Sequence[str]]:
         if self.lab.endpoint is None:
             raise none_to_break(self.lab, "endpoint")
-        return [(self.lab.endpoint.service, self.addresses(nodes))]
+        return [self.lab.endpoint.service], nodes

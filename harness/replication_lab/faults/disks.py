@@ -1,7 +1,7 @@
 """The disks under nodes: given limits, proved by direct I/O; one that fails, a full file system, slow disks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
 
@@ -39,14 +39,10 @@ class DiskLimits(OnNodes):
         Under load a measurement would queue behind the server's requests.
         """
         if self._is_measured:
-            return [self._is_unchanged(array) for array in self._arrays]
+            return [array_is_unchanged(array, self._limits) for array in self._arrays]
         self._is_measured = True
         found = at_once.of_each(lambda array: proofs(array, dict.fromkeys(array.disks, self._limits)), self._arrays)
         return [proof for each in found for proof in each]
-
-    def _is_unchanged(self, array: Array) -> Proof:
-        asked = dict.fromkeys(array.disks, self._limits)
-        return set_to(array.limits(), asked, f"no other command changed the disks of {array.node}")
 
     def recover(self) -> None:
         self._changed.close()
@@ -58,11 +54,9 @@ class DiskLimits(OnNodes):
         ]
 
 
-@contextmanager
-def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
+def changed(arrays_: Iterable[Array], limits: Limits) -> AbstractContextManager[None]:
     """Set limits of the arrays' disks within the block, or none (`Limits()`), without proof; then restore theirs."""
-    with limited([spindle for array in arrays_ for spindle in array.disks.values()], limits):
-        yield
+    return limited([spindle for array in arrays_ for spindle in array.disks.values()], limits)
 
 
 @contextmanager
@@ -105,19 +99,20 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
     others = [name for name, found in reported.items() if found != kept(limits[name])]
-    said = (
-        f"other limits on {', '.join(others)}"
-        if others
-        else "the limits of the case"
-        if reported
-        else "no disk reported"
-    )
-    return Proof(what=what, expected="the limits of the case", found=said, ok=bool(reported) and not others)
+    wanted = "the limits of the case"
+    found = f"other limits on {', '.join(others)}" if others else wanted if reported else "no disk reported"
+    return Proof.same(what, found, wanted)
 
 
 def is_unchanged(node: str, disk: Spindle, limits: Limits) -> Proof:
     """Return a proof that a machine's disk reports the limits that it was given."""
     return set_to({node: disk.limits()}, {node: limits}, f"no other command changed the disk of {node}")
+
+
+def array_is_unchanged(array: Array, limits: Limits) -> Proof:
+    """Return a proof that each disk of an array reports the limits that all were given."""
+    wanted = dict.fromkeys(array.disks, limits)
+    return set_to(array.limits(), wanted, f"no other command changed the disks of {array.node}")
 
 
 DISK = "disk1"
@@ -286,16 +281,10 @@ class DiskSlow(OnArrays):
 
         A measurement by I/O would queue behind the server's requests. At the end it is proved that the disks were busy.
         """
-        return self._is(node, self._slow(node))
+        return array_is_unchanged(self._arrays[node], self._slow(node))
 
     def is_undone(self, node: str) -> Proof:
-        return self._is(node, self._had[node])
-
-    def _is(self, node: str, limits: Limits) -> Proof:
-        array = self._arrays[node]
-        return set_to(
-            array.limits(), dict.fromkeys(array.disks, limits), f"no other command changed the disks of {node}"
-        )
+        return array_is_unchanged(self._arrays[node], self._had[node])
 
     def recover(self) -> None:
         self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}

@@ -124,12 +124,11 @@ class SplitBrain(OnNodes):
             link.enable()
         if not self.victim.status().primary:
             return
-        clock.wait_until(self._is_detected, "the split brain to be detected", MET_SECONDS)
+        peers = drbd.peers(self.lab).values()
+        met = "the split brain to be detected"
+        clock.wait_until(lambda: any(peer.status().split_brain for peer in peers), met, MET_SECONDS)
         self._detected = True
         replication.of(self.lab).take_back(self.victim.node, discard_errant=True)
-
-    def _is_detected(self) -> bool:
-        return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())
 
     def verify_recovered(self) -> list[Proof]:
         found = "detected" if self._detected else "not detected"

@@ -186,55 +186,50 @@ def realised(
     A toxic without latency does not change the round trip, and an emulated machine answers late across any link.
     Round trips that were `measured` are not measured again, unless their variation counts.
     """
-    said, ok = _streams(toxic.of_streams, probe, bare_ms, measured, beside_ms, in_use)
-    if not toxic.of_packets:
-        return said, ok
-    lost, proved = realised_packets(toxic, probe.link)
-    return f"{said}, {lost}", ok and proved
+    streams = toxic.of_streams
+    if streams.silences or streams.resets:
+        found = [_nothing_passes(streams, probe)]
+    elif not streams.is_measured:
+        found = [("the lab cannot measure a toxic of this kind", False)]
+    elif trips := probe.pings(JITTER_PINGS) if streams.jitter_ms else measured or probe.pings():
+        found = [_round_trips(trips, streams, probe.link, bare_ms, beside_ms, in_use)]
+        found += [realised_rate(streams, probe)] if streams.rate_kbps else []
+    else:
+        found = [("no round trip completes across it", False)]
+    found += [realised_packets(toxic, probe.link)] if toxic.of_packets else []
+    return ", ".join(said for said, _ in found), all(ok for _, ok in found)
 
 
-def _streams(
+def _round_trips(
+    trips: Sequence[float],
     toxic: Toxic,
-    probe: RoundTrip,
+    link: RunningLink,
     bare_ms: float | None,
-    measured: Sequence[float],
     beside_ms: float | None,
     in_use: bool,
 ) -> tuple[str, bool]:
-    if toxic.silences or toxic.resets:
-        return _nothing_passes(toxic, probe)
-    if not toxic.is_measured:
-        return "the lab cannot measure a toxic of this kind", False
-    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else measured or probe.pings()
-    if not trips:
-        return "no round trip completes across it", False
     # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
     trip, delay = median(trips) if toxic.jitter_ms else min(trips), toxic.round_trip_ms
     beside = beside_ms or 0.0
     asked = beside + delay if delay or beside_ms is not None else min(trip, trip if bare_ms is None else bare_ms)
     # The round trip of the link before may have been measured in a busy moment, so it was longer then than it is.
-    least = asked - toxic.jitter_ms - max(timers_of(probe.link).added, asked * NEAR_SHARE)
+    least = asked - toxic.jitter_ms - max(timers_of(link).added, asked * NEAR_SHARE)
     if beside and not delay:
         # Such a toxic does not show in round trips. Those that the link had before are witnessed.
         least = 0.0
-    most = asked + toxic.jitter_ms + max(PROXY_MS, delay * NEAR_SHARE) + _behind_others_ms(toxic)
+    # A ping may wait for a piece of another connection's data, once in each direction.
+    turns = 2 * max(TURN_MS, 1000 * PIECE_KB / toxic.rate_kbps) if toxic.rate_kbps else 0.0
+    most = asked + toxic.jitter_ms + max(PROXY_MS, delay * NEAR_SHARE) + turns
     near = (
         least <= trip
         and (not delay or trip - beside >= delay / 2)
         and (in_use or beside_ms is not None or trip <= most)
     )
     asked_for = f"requested {three_digits(delay)} ms"
-    said = f"round trip {three_digits(trip)} ms ({asked_for})"
-    if toxic.jitter_ms:
-        near = near and varies_enough(trips, toxic.jitter_ms)
-        said = (
-            f"round trip {from_to(trips)}, median {three_digits(trip)} ms "
-            f"({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
-        )
-    if not toxic.rate_kbps:
-        return said, near
-    carried, proved = realised_rate(toxic, probe)
-    return f"{said}, {carried}{_shared(probe.link, toxic)}", near and proved
+    if not toxic.jitter_ms:
+        return f"round trip {three_digits(trip)} ms ({asked_for})", near
+    said = f"{from_to(trips)}, median {three_digits(trip)} ms ({asked_for} ± {three_digits(toxic.jitter_ms)} ms)"
+    return f"round trip {said}", near and varies_enough(trips, toxic.jitter_ms)
 
 
 def _shared(link: RunningLink, toxic: Toxic) -> str:
@@ -264,11 +259,6 @@ def from_to(trips: Sequence[float]) -> str:
     return f"{three_digits(min(trips))} to {three_digits(max(trips))} ms"
 
 
-def _behind_others_ms(toxic: Toxic) -> float:
-    """Return the longest time that a ping waits for a piece of another connection's data, once in each direction."""
-    return 2 * max(TURN_MS, 1000 * PIECE_KB / toxic.rate_kbps) if toxic.rate_kbps else 0.0
-
-
 # A rate is proved when it is within this share of the requested one.
 RATE_PROVED = 0.1
 # A busy machine makes a link slower and never faster; a slow measurement is repeated.
@@ -281,27 +271,19 @@ def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
 
     The rate of a link is measured by several connections at once in each direction, the rate of each connection by one.
     """
-    asked = toxic.rate_kbps or 0
+    asked, shared = toxic.rate_kbps or 0, _shared(probe.link, toxic)
     if not toxic.link_rates:
         rate = rate_of(probe, asked, toxic.round_trip_ms)
-        return f"{rate:.0f} KB/s (requested {asked} KB/s)", abs(rate / asked - 1) <= RATE_PROVED
+        return f"{rate:.0f} KB/s (requested {asked} KB/s){shared}", abs(rate / asked - 1) <= RATE_PROVED
     said, ok = [], True
     for body in toxic.link_rates:
-        asked = int(body.attributes["rate"])
-        rate = _sum_of_rates(probe, body, asked, toxic.round_trip_ms)
+        asked, rate, tries = int(body.attributes["rate"]), 0.0, 0
+        while rate < asked * (1 - RATE_PROVED) and tries < TRIES:
+            rate, tries = max(rate, probe.sum_of_rates(body, toxic.round_trip_ms)), tries + 1
         said.append(f"{rate:.0f} KB/s {WAYS[body.stream]}")
         ok = ok and abs(rate / asked - 1) <= RATE_PROVED
     asked_for = " and ".join(dict.fromkeys(str(body.attributes["rate"]) for body in toxic.link_rates))
     found = f"{', '.join(said)} (requested {asked_for} KB/s)"
     if not all(map(probe.link.shares, toxic.link_rates)):
-        return f"{found}, but the ports of the link do not share the rate", False
-    return found, ok
-
-
-def _sum_of_rates(probe: RoundTrip, body: ToxicBody, asked: int, round_trip_ms: float) -> float:
-    rate = 0.0
-    for _ in range(TRIES):
-        rate = max(rate, probe.sum_of_rates(body, round_trip_ms))
-        if rate >= asked * (1 - RATE_PROVED):
-            break
-    return rate
+        return f"{found}, but the ports of the link do not share the rate{shared}", False
+    return f"{found}{shared}", ok

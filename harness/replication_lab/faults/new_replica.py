@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.faults._nodes import START_SECONDS
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import StaysOnServers
 from replication_lab.faults.fault import fault
 from replication_lab.faults.kill import has_ended
 from replication_lab.faults.replica_threads import UNLOGGED
@@ -21,7 +21,7 @@ from replication_lab.model.lab.storage import DATA
 from replication_lab.replication import failover
 from replication_lab.world import clock, requests_made
 from replication_lab.world.docker import images, site_images, volumes
-from replication_lab.world.docker.lab import Lab, Volumes
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Service
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -79,7 +79,7 @@ LEAF = Need(
     one_target=True,
     ends_servers=True,
 )
-class NewReplica(OnServers):
+class NewReplica(StaysOnServers):
     """The replica that gets a new copy. There is nothing to undo."""
 
     state = "it replicates from a new copy of its source's data"
@@ -105,20 +105,18 @@ class NewReplica(OnServers):
                     "both on one site, or by: dump",
                     "./lab drill",
                 )
-            self._run_beside(node, str(lab.node(node).container.attrs["Image"]), self._volumes(node))
+            (read,), (written,) = volumes.of(lab, self._source), volumes.of(lab, node)
+            image = str(lab.node(node).container.attrs["Image"])
+            mounted = {read: {"bind": DATA, "mode": "ro"}, written: {"bind": "/copy", "mode": "rw"}}
         elif self._way.image:
+            image, mounted = images.PREFIX + self._way.image, {}
             images.ensure([self._way.image])
-            site_images.bring(lab.node(node).site, [images.PREFIX + self._way.image])
-            self._run_beside(node, images.PREFIX + self._way.image, {})
-
-    def _run_beside(self, node: str, image: str, mounted: Volumes) -> None:
+            site_images.bring(lab.node(node).site, [image])
+        else:
+            return
         # Two steps of a drill may copy to one replica.
-        if self._beside not in self.lab.containers:
-            self.lab.run_beside(node, self._beside, image, mounted)
-
-    def _volumes(self, node: str) -> dict[str, dict[str, str]]:
-        (read,), (written,) = volumes.of(self.lab, self._source), volumes.of(self.lab, node)
-        return {read: {"bind": DATA, "mode": "ro"}, written: {"bind": "/copy", "mode": "rw"}}
+        if self._beside not in lab.containers:
+            lab.run_beside(node, self._beside, image, mounted)
 
     def begin(self, node: str) -> None:
         # Only the node itself knows that it has this database.
@@ -176,7 +174,8 @@ class NewReplica(OnServers):
         host, port = failover.dialled(self.lab, self._source, node)
         statement = self._way.clone.format(host=host, port=port, password=given["MYSQL_PWD"])
         both = (self._source, node)
-        mine = [name for name in both if not self._has_plugin(name)]
+        has_plugin = "SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"
+        mine = [name for name in both if not self.server(name).rows(has_plugin)]
         for name in mine:
             self.server(name).execute("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
         self.replica(node).stop_following(lose=True)
@@ -198,9 +197,6 @@ class NewReplica(OnServers):
         for name in mine:
             self.server(name).execute("UNINSTALL PLUGIN clone")
 
-    def _has_plugin(self, node: str) -> bool:
-        return bool(self.server(node).rows("SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"))
-
     def _given(self, node: str) -> Mapping[str, str]:
         host, port = failover.dialled(self.lab, self._source, node)
         _, password = self.lab.administrator(node)
@@ -220,12 +216,9 @@ class NewReplica(OnServers):
         self._held = BinaryLog(self.server(self.nodes[0])).gtids()
         super().recover()
 
-    def end(self, node: str) -> None:
-        """Do nothing: the new copy stays."""
-
     def hindrance(self, node: str) -> str:
         errant = failover.beyond(self._held, self.server(self._source))
-        return f"it has {errant}, which {self._source} lacks" if errant else self.contrary(node, self.server(node))
+        return f"it has {errant}, which {self._source} lacks" if errant else super().hindrance(node)
 
     def close(self) -> None:
         super().close()

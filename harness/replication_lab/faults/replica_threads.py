@@ -221,9 +221,7 @@ class ApplierError(OnServers):
         self.server(node).another().execute(UNLOGGED, statement)
 
     def begin(self, node: str) -> None:
-        clock.wait_until(
-            lambda: not self.contrary(node, self.server(node)), f"the applier of {node} to stop", ARRIVES_SECONDS
-        )
+        self.wait_for_state(node, f"the applier of {node} to stop", ARRIVES_SECONDS)
 
     def contrary(self, node: str, server: Server) -> str:
         found = Replica(server).status()

@@ -1,6 +1,6 @@
 """Several faults as one: each is injected at its time, all are verified, and recovery runs in reverse order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -28,10 +28,7 @@ class FaultSchedule:
         fault.inject()
 
     def verify(self) -> list[Proof]:
-        return self._of_all(proofs_of)
-
-    def _of_all(self, ask: Callable[[Fault], list[Proof]]) -> list[Proof]:
-        return [proof for _, fault in self.faults for proof in ask(fault)]
+        return [proof for _, fault in self.faults for proof in proofs_of(fault)]
 
     def recover(self) -> None:
         """Recover all faults in reverse order, also if one of them fails to recover; then raise its error."""
@@ -40,7 +37,7 @@ class FaultSchedule:
                 stack.callback(fault.recover)
 
     def verify_recovered(self) -> list[Proof]:
-        return self._of_all(proofs_of_recovery)
+        return [proof for _, fault in self.faults for proof in proofs_of_recovery(fault)]
 
     @property
     def refusals(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.faults._servers import OnServers
+from replication_lab.faults._servers import StaysOnServers
 from replication_lab.faults.fault import fault
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.drill import SCHEMA_CHANGE
@@ -70,7 +70,7 @@ ALTER = Setting("alter", "ADD COLUMN note INT NOT NULL DEFAULT 0", "the change {
     settings=(BY, ALTER),
     one_target=True,
 )
-class SchemaChange(OnServers):
+class SchemaChange(StaysOnServers):
     """A change that begins on one node, and is expected on all. There is nothing to undo."""
 
     state = "the table has its new definition"
@@ -79,7 +79,7 @@ class SchemaChange(OnServers):
     def __init__(self, lab: Lab, nodes: Sequence[str], by: str, alter: str = str(ALTER.unset)):
         super().__init__(lab, [node.name for node in lab.topology.nodes])
         (self._node,) = nodes
-        self._by, self._way, self._alter = by, ways()[by], alter
+        self._way, self._alter = ways()[by], alter
         only = self._way.replication
         if only and only != lab.topology.replication:
             raise LabError(f"schema-change by {by} in {lab.topology.name}", f"a topology with {only}", "./lab drill")
@@ -97,7 +97,10 @@ class SchemaChange(OnServers):
         # What a node does meanwhile follows from it: with RSU it leaves flow control.
         with requests_made.noted(SCHEMA_CHANGE, self._node), requests_made.noted(requests_made.DEFINES, self._node):
             if self._way.command:
-                self._run_tool()
+                _, password = self.lab.administrator(self._node)
+                given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
+                command = f"timeout {CHANGE_SECONDS} {self._way.command}"
+                self.lab.service(TOOLS).run("bash", "-c", command, environment=given)
             else:
                 for node in self.nodes if self._way.each else [self._node]:
                     clock.try_again(partial(self._alter_on, node), LabError, self._way.tries)
@@ -108,27 +111,14 @@ class SchemaChange(OnServers):
         with closing(self.server(node).answering_within(CHANGE_SECONDS)) as session:
             session.execute(*self._way.first, f"ALTER TABLE {TABLE} {self._alter}{self._way.end}")
 
-    def _run_tool(self) -> None:
-        _, password = self.lab.administrator(self._node)
-        given = {"NODE": self._node, "ALTER": self._alter, "MYSQL_PWD": password}
-        self.lab.service(TOOLS).run("bash", "-c", f"timeout {CHANGE_SECONDS} {self._way.command}", environment=given)
-
     def begin(self, node: str) -> None:
-        clock.wait_until(
-            lambda: not self.contrary(node, self.server(node)), f"{node} to have the change", CHANGE_SECONDS, every=0.1
-        )
+        self.wait_for_state(node, f"{node} to have the change", CHANGE_SECONDS)
 
     def contrary(self, node: str, server: Server) -> str:
         found = definition(server)
         if found == self._before:
             return f"the table was not changed on {node}"
         return "" if found == self._wanted else f"the table on {node} differed from that on {self._node}"
-
-    def end(self, node: str) -> None:
-        """Do nothing: the change stays."""
-
-    def hindrance(self, node: str) -> str:
-        return self.contrary(node, self.server(node))
 
     def close(self) -> None:
         super().close()

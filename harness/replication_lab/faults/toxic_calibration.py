@@ -127,7 +127,13 @@ def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxi
     bare = min(probe.pings(MORE_PINGS), default=0.0) if asked.round_trip_ms else 0.0
     timers = timers_of(link)
     if link.crosses_sites:
-        _refuse_slower(link, asked, bare)
+        if asked.round_trip_ms and bare > asked.round_trip_ms:
+            raise LabError(
+                f"{asked.name} is a round trip of {three_digits(asked.round_trip_ms)} ms, and the network of "
+                f"{link.name} takes {three_digits(bare)} ms without a toxic",
+                "a longer round trip, or none: the network's own",
+                f"--toxic {link.name}=none",
+            )
         # All of the bare link is a network that is there under load, too.
         timers = replace(timers, most_share=1)
     # Without the timers of whole milliseconds a link adds to a toxic what it takes without one.
@@ -146,17 +152,6 @@ def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxi
                 link.add(new)
         toxic = corrected
     return toxic, []
-
-
-def _refuse_slower(link: RunningLink, asked: Toxic, bare_ms: float) -> None:
-    """Raise LabError if a link takes longer without a toxic than with the one that was asked for."""
-    if asked.round_trip_ms and bare_ms > asked.round_trip_ms:
-        raise LabError(
-            f"{asked.name} is a round trip of {three_digits(asked.round_trip_ms)} ms, and the network of {link.name} "
-            f"takes {three_digits(bare_ms)} ms without a toxic",
-            "a longer round trip, or none: the network's own",
-            f"--toxic {link.name}=none",
-        )
 
 
 def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 
 from replication_lab.faults.link_proof import PROXY_MS, PacketWatch, from_to, varies_enough
@@ -48,9 +50,9 @@ class ToxicOnLink:
             toxic=self.asked.name,
             unit="ms",
             asked=self.asked.round_trip_ms,
-            before=_rounded(self.before_ms),
+            before=self.before_ms,
             during=spread(self.trips),
-            after=_rounded(self.after_ms),
+            after=self.after_ms,
             seen=not why and not slow,
             why=f"{asked}, but {why or slow}" if why or slow else "",
             slow=bool(slow) and not why,
@@ -107,16 +109,8 @@ def _time_below(trips: Sequence[float], least_ms: float) -> tuple[float, float]:
     Each stands for the time from its beginning to that of the next.
     """
     spans = [(trip + PAUSE_SECONDS * 1000, trip < least_ms) for trip in trips]
-    short, longest, without_break = 0.0, 0.0, 0.0
-    for span, below in spans:
-        without_break = without_break + span if below else 0.0
-        longest = max(longest, without_break)
-        short += span if below else 0.0
-    return short / sum(span for span, _ in spans), longest / 1000
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+    short = [sum(span for span, _ in run) for is_short, run in groupby(spans, itemgetter(1)) if is_short]
+    return sum(short) / sum(span for span, _ in spans), max(short, default=0.0) / 1000
 
 
 @contextmanager
@@ -148,4 +142,5 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
 
 def _shortest(probe: RoundTrip) -> float | None:
     # A busy machine lengthens a round trip and never shortens one.
-    return min(probe.pings(), default=None)
+    trips = probe.pings()
+    return round(min(trips), 3) if trips else None

@@ -40,8 +40,8 @@ def check(lab: Lab, node: str, tell: Tell = quiet) -> list[Proof]:
     kind = replication.of(lab)
     if kind.in_machines:
         lab.topology.node(node)
-        differing = kind.compared(tell)["differing_kib"]
-        repair = f"; to copy the primary's blocks to its peer: {kind.after_disk_healed('PEER')}" if differing else ""
+        differing, copy = kind.compared(tell)["differing_kib"], kind.after_disk_healed.format(node="PEER")
+        repair = f"; to copy the primary's blocks to its peer: {copy}" if differing else ""
         return [Proof("all blocks of both disks are equal", f"{differing} KiB differ{repair}", not differing)]
     array = array_of(lab, node)
     lost = array.unreadable()

@@ -107,13 +107,10 @@ def _load(found: EngineMachine) -> Finding:
 
 def _noise(files: MachineFiles = HERE) -> Finding:
     pressure = host.cpu_pressure(files)
-    said = f"load {host.load1(files):.2f}" + (
-        "" if pressure is None else f", tasks waited for a CPU in {pressure:.0%} of the last 10 s"
-    )
+    waited = "" if pressure is None else f", tasks waited for a CPU in {pressure:.0%} of the last 10 s"
     quiet = pressure is None or pressure < BUSY
-    return Finding(
-        "quiet", said, quiet, "" if quiet else "stop other busy processes before lab run, or verdicts will be UNKNOWN"
-    )
+    next_step = "" if quiet else "stop other busy processes before lab run, or verdicts will be UNKNOWN"
+    return Finding("quiet", f"load {host.load1(files):.2f}{waited}", quiet, next_step)
 
 
 def _packet_rules() -> Finding:
@@ -185,9 +182,8 @@ def _free_space(found: EngineMachine) -> Finding:
         why = f"the image {machine_of_engine.READER_NAME} is not built yet; {found.elsewhere}"
         return Finding("disk", f"free space is not read: {why}", True)
     is_enough = free > LEAST_GB * 1000
-    return Finding(
-        "disk", f"{free / 1000:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune"
-    )
+    next_step = "" if is_enough else "docker system prune"
+    return Finding("disk", f"{free / 1000:.0f} GB free for images", is_enough, next_step)
 
 
 def _launcher() -> str:

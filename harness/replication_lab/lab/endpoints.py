@@ -105,10 +105,8 @@ def _prove_writes(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     writer, by_server = replication.of(lab).written_at(), servers_of(lab)
     _wait_for(lambda: answered_by(endpoint.server()), f"{endpoint.name} to answer")
     found = answered_by(endpoint.server())
-    node, way = (
-        by_server.get(found.server, found.server),
-        "" if endpoint.is_client(found.client) else f" from {found.client}",
-    )
+    node = by_server.get(found.server, found.server)
+    way = "" if endpoint.is_client(found.client) else f" from {found.client}"
     # Of equal nodes it may have chosen another one.
     fits = node == writer or replication.kind_of(lab.topology).writes_anywhere
     return Proof(f"writes through {endpoint.name} reach a node that takes them", f"{node}{way}", fits and not way)
@@ -135,9 +133,8 @@ def _prove_cost(lab: Lab, endpoint: RunningEndpoint) -> Proof:
     pairs: list[tuple[float, float]] = []
     began = clock.timer()
     while len(pairs) < FEWEST or (len(pairs) < PAIRS and clock.timer() - began < SECONDS):
-        first, second = ways if len(pairs) % 2 else ways[::-1]
-        times = {id(way): way.commits(1)[0] for way in (first, second)}
-        pairs.append((times[id(ways[0])], times[id(ways[1])]))
+        times = {which: ways[which].commits(1)[0] for which in ((0, 1) if len(pairs) % 2 else (1, 0))}
+        pairs.append((times[0], times[1]))
     added = sorted(after - before for before, after in pairs)
     half = HALF_WIDTH * len(added) ** 0.5
     low, high = added[max(0, int(len(added) / 2 - half))], added[min(len(added) - 1, int(len(added) / 2 + half))]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -92,9 +92,15 @@ def _restore(name: str, tell: Tell) -> None:
     # A lab that the killed command started itself is removed, not restored.
     if lab and found and name not in leftovers.left_behind():
         first = min(found, key=Before.began)
-        done = [said for step in _steps(lab, first) if (said := _done(step, tell))]
-        if done:
-            tell(f"restored {name}, which a killed live view had left changed: {', '.join(done)}")
+        # Links first, which the nodes need.
+        done = [
+            *(_done(tell, _link, lab, link, first) for link in first.toxics),
+            *(_done(tell, _node, lab, node) for node in first.running),
+            *(_done(tell, _disks, lab, node, limits) for node, limits in first.disks.items()),
+            *([_done(tell, _ledger, lab)] if first.writes else []),
+        ]
+        if changed := ", ".join(filter(None, done)):
+            tell(f"restored {name}, which a killed live view had left changed: {changed}")
     for path in paths:
         path.unlink(missing_ok=True)
 
@@ -103,21 +109,10 @@ def _is_killed(before: Before) -> bool:
     return owners.is_dead(before.owner) and not machine.is_another(before.engine_id)
 
 
-def _steps(lab: Lab, before: Before) -> Iterator[Callable[[], str]]:
-    """Yield what may have to be done, each returning what it changed: links first, which the nodes need."""
-    for name in before.toxics:
-        yield partial(_link, lab, name, before)
-    for name in before.running:
-        yield partial(_node, lab, name)
-    for node, limits in before.disks.items():
-        yield partial(_disks, lab, node, limits)
-    if before.writes:
-        yield partial(_ledger, lab)
-
-
-def _done(step: Callable[[], str], tell: Tell) -> str:
+def _done(tell: Tell, step: Callable[..., str], *given: Any) -> str:
+    """Do a step; return what it changed, nothing if it failed."""
     try:
-        return step()
+        return step(*given)
     except LabError as error:
         tell(f"warning: could not undo a change that a killed live view had left: {error.found}")
         return ""

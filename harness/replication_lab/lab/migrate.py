@@ -126,12 +126,9 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
     if roles[lab.topology.node(node).name] != "replica":
         replicas = [name for name, role in roles.items() if role == "replica"]
         raise LabError(f"{node} is not a leaf replica", f"one of {', '.join(replicas)}", "./lab status")
-    old = arrays.arrays(lab).get(node)
-    if old and (old.storage.level, old.storage.disk, old.storage.members) == (
-        storage.level,
-        storage.disk,
-        storage.members,
-    ):
+    array = arrays.arrays(lab).get(node)
+    old = array.storage if array else None
+    if old and (old.level, old.disk, old.members) == (storage.level, storage.disk, storage.members):
         raise LabError(
             f"{node} is already on {storage.level} of {storage.disk}",
             "a different level or disk model",
@@ -146,29 +143,23 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Migration:
         )
     images.ensure(overlay.IMAGES)
     [placed] = overlay.with_backend({node: storage}).values()
-    if MACHINE in (placed.backend, old.storage.backend if old else ""):
+    if MACHINE in (placed.backend, old.backend if old else ""):
         raise LabError(
             f"{node} cannot move to or from storage in a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
-    placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
+    # The data of the first migration are at NODE-2, of the next at NODE-3, and so on.
+    number = old.place.rpartition("-")[2] if old else ""
+    placed = msgspec.structs.replace(placed, place=f"{node}-{int(number or 1) + 1}")
     before = Replica(lab.node(node).server()).status()
-    plan = Migration(node, placed, described(old.storage if old else None), before.lag_seconds if before else None)
+    plan = Migration(node, placed, described(old), before.lag_seconds if before else None)
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
 
 
-def _number_of(old: arrays.Array | None) -> int:
-    """Return the number of the last migration, by the place of the data (NODE, NODE-2, NODE-3, …)."""
-    number = old.storage.place.rpartition("-")[2] if old else ""
-    return int(number) if number else 1
-
-
 def described(storage: Storage | None) -> str:
-    return (
-        f"{storage.level} of {storage.members} {storage.disk} by {storage.by}"
-        if storage
-        else "the Docker engine's disk"
-    )
+    if storage is None:
+        return "the Docker engine's disk"
+    return f"{storage.level} of {storage.members} {storage.disk} by {storage.by}"
 
 
 class Steps:

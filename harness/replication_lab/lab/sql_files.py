@@ -105,8 +105,8 @@ def _sources(lab: Lab, node: str) -> str:
     return ", ".join(f"{each.host}:{each.port}" for each in Replica(lab.node(node).server()).channels().values())
 
 
-def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.Rows], None]) -> int:
-    """Run typed statements on a node, as its client would; return their number. `each` gets the rows of each one."""
+def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.Rows], None]) -> None:
+    """Run typed statements on a node, as its client would; `each` gets the rows of each one."""
     found = typed_statements(text)
     if not found:
         raise LabError("-e holds no statement", "one or more statements, separated by ;", "./lab sql --help")
@@ -116,4 +116,3 @@ def run_typed(lab: Lab, node: str, text: str, each: Callable[[Statement, script.
         return f"{place}`{statement.sql[:100]}`"
 
     script.run(lab.node(node).server(), found, name_of, ANSWER_SECONDS, each, lab.database(node))
-    return len(found)

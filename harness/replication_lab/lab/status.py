@@ -162,35 +162,24 @@ def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
     """Return the disks of some nodes, or of all that have any."""
     kind = replication.of(lab)
     if kind.in_machines:
-        launchers = kind.machines()
-        return [
-            _disk(node, (lab.topology.replication, launchers[node]), name, spindle)
-            for node in nodes or launchers
-            for name, spindle in kind.disks(lab.topology.node(node).name).items()
+        launchers, level = kind.machines(), lab.topology.replication
+        found = [
+            (node, level, launchers[node], kind.disks(lab.topology.node(node).name)) for node in nodes or launchers
         ]
-    found = [arrays.array(lab, node) for node in nodes] if nodes else list(arrays.arrays(lab).values())
+    else:
+        chosen = [arrays.array(lab, node) for node in nodes] if nodes else arrays.arrays(lab).values()
+        found = [(array.node, array.storage.level, array.storage.by, array.disks) for array in chosen]
     return [
-        _disk(array.node, (array.storage.level, array.storage.by), name, spindle)
-        for array in found
-        for name, spindle in array.disks.items()
+        _disk(node, level, backend, name, spindle)
+        for node, level, backend, disks in found
+        for name, spindle in disks.items()
     ]
 
 
-def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spindle) -> DiskView:
+def _disk(node: str, level: str, backend: str, name: str, spindle: Spindle) -> DiskView:
     limits, stats = spindle.limits(), spindle.stats()
-    level, backend = level_and_backend
-    return DiskView(
-        node=node,
-        level=level,
-        backend=backend,
-        disk=name,
-        limits=limits,
-        failed=stats.failed,
-        reads=stats.reads,
-        writes=stats.writes,
-        flushes=stats.flushes,
-        errors=stats.errors,
-    )
+    counted = (stats.reads, stats.writes, stats.flushes, stats.errors)
+    return DiskView(node, level, backend, name, limits, stats.failed, *counted)
 
 
 def view(lab: Lab) -> LabView:

@@ -252,11 +252,9 @@ def prove(lab: Lab, toxics: Mapping[str, Toxic], tell: Tell = print) -> list[Pro
 def _refuse_unproved(lab: Lab, proofs: Sequence[Proof], tell: Tell) -> None:
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
-    for proof in proofs:
-        if not proof.ok:
-            raise LabError(
-                f"{proof.what}: {proof.found}", "the state that the topology defines", f"./lab up {lab.topology.name}"
-            )
+    if broken := next((proof for proof in proofs if not proof.ok), None):
+        said = f"{broken.what}: {broken.found}"
+        raise LabError(said, "the state that the topology defines", f"./lab up {lab.topology.name}")
 
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic, in_use: bool = False) -> Proof:

@@ -160,7 +160,11 @@ def _suspects(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
     if sample.cpu >= SATURATED * sample.cpus:
         yield Bottleneck.CPU, f"{sample.cpu:.2f} of {sample.cpus:g} CPUs in use"
     yield from _devices(sample)
-    yield from _threads(sample)
+    if applier and applier.behind:
+        mine = next((thread for thread in sample.threads if thread.tid == applier.tid), None)
+        busy = f", its thread used {mine.cpu:.0%} of a CPU" if mine else ""
+        why = f"it always had more to apply; no disk, lock or CPU limit slowed it{busy}; it has one thread"
+        yield Bottleneck.APPLIER, why
     yield from _waits(sample, 0)
     if setter:
         yield Bottleneck.FLOW_CONTROL, f"{_paused(sample)} set by this node, which applies more slowly than the others"
@@ -243,17 +247,6 @@ def _doing(device: DiskLoad) -> str:
         f"{device.flushing:.0%} flushing ({device.flushes:.0f}/s), {device.writing:.0%} writing "
         f"({device.writes:.0f}/s), {device.reading:.0%} reading ({device.reads:.0f}/s)"
     )
-
-
-def _threads(sample: NodeSample) -> Iterator[tuple[Bottleneck, str]]:
-    applier = sample.applier
-    if applier and applier.behind:
-        mine = next((thread for thread in sample.threads if thread.tid == applier.tid), None)
-        busy = f", its thread used {mine.cpu:.0%} of a CPU" if mine else ""
-        yield (
-            Bottleneck.APPLIER,
-            f"it always had more to apply; no disk, lock or CPU limit slowed it{busy}; it has one thread",
-        )
 
 
 def _evidence(sample: NodeSample) -> Iterator[str]:

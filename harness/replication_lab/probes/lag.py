@@ -11,17 +11,44 @@ from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Server
 
 
-@dataclass(kw_only=True)
-class LagReadings:
-    """Readings of several replicas, in order.
+@dataclass
+class Lag:
+    """Readings of these replicas, taken one after another.
 
     `at` are their moments in seconds from the first one. By replica, `rows` are the rows that it was behind at each,
     and `applied` the rows that it had applied.
     """
 
+    source: Server
+    replicas: dict[str, Server]
     at: list[float] = field(default_factory=list)
     rows: dict[str, list[int]] = field(default_factory=dict)
     applied: dict[str, list[int]] = field(default_factory=dict)
+    began: float = 0.0
+
+    def __post_init__(self) -> None:
+        # Import it before the first reading: the first import takes a second, in which nothing would be read.
+        import scipy.stats  # noqa: F401 - imported for its effect only
+
+    def read(self) -> dict[str, int]:
+        """Return the rows behind now, by replica.
+
+        The replicas are read before the source, so that their lag is never understated.
+        """
+        now = clock.timer()
+        self.began = self.began if self.at else now
+        counts = {name: BinaryLog(server).transactions() for name, server in self.replicas.items()}
+        written = BinaryLog(self.source).transactions()
+        self.at.append(round(now - self.began, 3))
+        for name, count in counts.items():
+            self.applied.setdefault(name, []).append(count)
+            self.rows.setdefault(name, []).append(written - count)
+        return {name: written - count for name, count in counts.items()}
+
+    @property
+    def since(self) -> float:
+        """Seconds since the first reading."""
+        return clock.timer() - self.began
 
     def slope(self, replica: str, first: float, last: float) -> Interval | None:
         """Return the rows a second by which a replica's lag grew between two moments; negative where it caught up.
@@ -71,36 +98,3 @@ def _slope(readings: list[tuple[float, int]]) -> Interval | None:
         return slope([at for at, _ in readings], [value for _, value in readings])
     except NoInterval:
         return None
-
-
-@dataclass
-class Lag(LagReadings):
-    """Readings of these replicas, taken one after another."""
-
-    source: Server
-    replicas: dict[str, Server]
-    began: float = 0.0
-
-    def __post_init__(self) -> None:
-        # Import it before the first reading: the first import takes a second, in which nothing would be read.
-        import scipy.stats  # noqa: F401 - imported for its effect only
-
-    def read(self) -> dict[str, int]:
-        """Return the rows behind now, by replica.
-
-        The replicas are read before the source, so that their lag is never understated.
-        """
-        now = clock.timer()
-        self.began = self.began if self.at else now
-        counts = {name: BinaryLog(server).transactions() for name, server in self.replicas.items()}
-        written = BinaryLog(self.source).transactions()
-        self.at.append(round(now - self.began, 3))
-        for name, count in counts.items():
-            self.applied.setdefault(name, []).append(count)
-            self.rows.setdefault(name, []).append(written - count)
-        return {name: written - count for name, count in counts.items()}
-
-    @property
-    def since(self) -> float:
-        """Seconds since the first reading."""
-        return clock.timer() - self.began

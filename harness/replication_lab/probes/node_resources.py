@@ -27,10 +27,7 @@ LOOKS = (
 )
 # /proc/uptime counts hundredths of a second. A share of CPU time needs two samples, which take 0.1 s each.
 UPTIME_UNITS, SHORTEST = 100, 0.3
-STATUS = (
-    "SHOW GLOBAL STATUS WHERE Variable_name IN "
-    "('Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Innodb_row_lock_current_waits')"
-)
+FSYNCS, LOCK_TIME_MS, LOCK_WAITS = "Innodb_data_fsyncs", "Innodb_row_lock_time", "Innodb_row_lock_current_waits"
 TICKS_A_SECOND = 100
 STATE, USER_TICKS, SYSTEM_TICKS = 0, 11, 12
 WAITS_FOR_DISK = "D"
@@ -47,11 +44,8 @@ class Reading:
     usage: dict[str, Any]
     disks: dict[str, tuple[Settings, Stats]]
     host_disk: dict[str, int]
-    fsyncs: int
-    lock_time_ms: int
-    lock_waits: int
-    applied: tuple[str, int]
-    behind: bool
+    status: dict[str, int]
+    progress: Progress | None
     starved: bool
     waits: dict[str, float]
 
@@ -62,27 +56,43 @@ def sample(lab: Lab, node: str, seconds: float) -> NodeSample:
     if lab.node(node).state()[0] != "running":
         raise LabError(f"{node} of {lab.name} is not running", "a running server", f"./lab status --lab {lab.name}")
     before = _read(lab, node)
-    looks, waiting = _look(lab, node, round(max(seconds, SHORTEST) * UPTIME_UNITS))
+    looks, written = _look(lab, node, round(max(seconds, SHORTEST) * UPTIME_UNITS))
     after = _read(lab, node)
-    return _sample(lab, node, before, after, looks=looks, written=waiting)
+    took, used, was = after.at - before.at, after.usage, before.usage
+    status = {name: after.status[name] - count for name, count in before.status.items()}
+    waiting = min(before.status[LOCK_WAITS], after.status[LOCK_WAITS])
+    return NodeSample(
+        node=node,
+        seconds=round(took, 2),
+        cpus=_cpus(lab, node, used),
+        cpu=(_cpu_ns(used) - _cpu_ns(was)) / 1e9 / took,
+        throttled=_throttled(was, used),
+        fsyncs=status[FSYNCS] / took,
+        lock_waiting=max(status[LOCK_TIME_MS] / 1000 / took, waiting),
+        received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / took,
+        sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / took,
+        pressure=host.pressures(reach.machine_files(host.PRESSURES)),
+        threads=_threads(looks, written, took),
+        devices=_devices(before, after, took),
+        applier=_applier(before, after),
+        waits={state: since for state, since in after.waits.items() if state in before.waits},
+    )
 
 
 def _read(lab: Lab, node: str) -> Reading:
     server = lab.node(node).server()
     array = arrays.arrays(lab).get(node)
     progress = Replica(server).progress()
-    status = {row["Variable_name"]: int(row["Value"]) for row in server.rows(STATUS)}
-    ahead = BinaryLog(lab.node(_writer(lab, node)).server()).end() if progress else None
+    # A replica follows the log of its link's other end.
+    source = next((link.source for link in lab.topology.links if link.target == node), node)
+    ahead = BinaryLog(lab.node(source).server()).end() if progress else None
     return Reading(
         at=clock.timer(),
         usage=lab.node(node).usage(),
         disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
         host_disk={} if array else host.disk_of(lab.node(node).data_device(), reach.machine_files(host.DISKS)),
-        fsyncs=status["Innodb_data_fsyncs"],
-        lock_time_ms=status["Innodb_row_lock_time"],
-        lock_waits=status["Innodb_row_lock_current_waits"],
-        applied=progress.applied if progress else ("", 0),
-        behind=bool(progress and progress.behind),
+        status=server.counters(FSYNCS, LOCK_TIME_MS, LOCK_WAITS),
+        progress=progress,
         starved=bool(progress and ahead and progress.received < ahead),
         waits=_waits(server),
     )
@@ -93,11 +103,6 @@ def _waits(server: Server) -> dict[str, float]:
     rows = sorted(server.rows("SHOW PROCESSLIST"), key=lambda row: row["Time"] or 0)
     of_clients = (row for row in rows if row["User"] != "system user")
     return {row["State"]: float(row["Time"] or 0) for row in of_clients if WAITED_FOR.search(row["State"] or "")}
-
-
-def _writer(lab: Lab, node: str) -> str:
-    """Return the node whose log a replica follows."""
-    return next((link.source for link in lab.topology.links if link.target == node), node)
 
 
 def _look(lab: Lab, node: str, hundredths: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
@@ -121,50 +126,21 @@ def _stat(line: str) -> tuple[int, list[str]]:
     return int(tid), [*rest.split(), name]
 
 
-def _sample(
-    lab: Lab, node: str, before: Reading, after: Reading, *, looks: list[dict[int, list[str]]], written: dict[int, int]
-) -> NodeSample:
-    seconds = after.at - before.at
-    used, was = after.usage, before.usage
-    cpus = _cpus(lab, node, used)
-    lock_time = after.lock_time_ms - before.lock_time_ms
-    progress = Replica(lab.node(node).server()).progress()
-    return NodeSample(
-        node=node,
-        seconds=round(seconds, 2),
-        cpus=cpus,
-        cpu=(_cpu_ns(used) - _cpu_ns(was)) / 1e9 / seconds,
-        throttled=_throttled(was, used),
-        fsyncs=(after.fsyncs - before.fsyncs) / seconds,
-        lock_waiting=max(lock_time / 1000 / seconds, min(before.lock_waits, after.lock_waits)),
-        received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / seconds,
-        sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / seconds,
-        pressure=host.pressures(reach.machine_files(host.PRESSURES)),
-        threads=_threads(looks, written, seconds),
-        devices=_devices(before, after, seconds),
-        applier=_applier(progress, before, after),
-        waits={state: since for state, since in after.waits.items() if state in before.waits},
-    )
-
-
-def _applier(progress: Progress | None, before: Reading, after: Reading) -> Applier | None:
-    if progress is None:
+def _applier(before: Reading, after: Reading) -> Applier | None:
+    then, now = before.progress, after.progress
+    if then is None or now is None:
         return None
+    (file, applied), (file_before, applied_before) = now.applied, then.applied
+    # Across a change of files, only the bytes of the last file.
+    done = applied - applied_before if file == file_before else applied
     return Applier(
-        tid=progress.tid,
-        state=progress.state,
-        behind=before.behind and after.behind,
+        tid=now.tid,
+        state=now.state,
+        behind=then.behind and now.behind,
         starved=before.starved and after.starved,
-        rate=_applied(before, after) / (after.at - before.at),
-        stopped=progress.stopped,
+        rate=done / (after.at - before.at),
+        stopped=now.stopped,
     )
-
-
-def _applied(before: Reading, after: Reading) -> int:
-    """Return the applied bytes of the source's log; across a change of files, only those of the last file."""
-    if before.applied[0] == after.applied[0]:
-        return after.applied[1] - before.applied[1]
-    return after.applied[1]
 
 
 def _cpus(lab: Lab, node: str, usage: dict[str, Any]) -> float:
@@ -181,11 +157,8 @@ def _cpu_ns(usage: dict[str, Any]) -> int:
 
 
 def _throttled(was: dict[str, Any], used: dict[str, Any]) -> float:
-    periods, held = (
-        used["cpu_stats"].get("throttling_data", {}).get(name, 0)
-        - was["cpu_stats"].get("throttling_data", {}).get(name, 0)
-        for name in ("periods", "throttled_periods")
-    )
+    now, then = (usage["cpu_stats"].get("throttling_data", {}) for usage in (used, was))
+    periods, held = (now.get(name, 0) - then.get(name, 0) for name in ("periods", "throttled_periods"))
     return held / periods if periods else 0.0
 
 
@@ -196,20 +169,12 @@ def _network(usage: dict[str, Any], name: str) -> int:
 
 def _threads(looks: list[dict[int, list[str]]], written: dict[int, int], seconds: float) -> list[Thread]:
     """Return the threads that existed all the time."""
-    first, last = looks[0], looks[-1]
-    found = []
+    first, last, found = looks[0], looks[-1], []
     for tid in first.keys() & last.keys():
-        ticks = _ticks(last[tid]) - _ticks(first[tid])
-        waiting = sum(look[tid][STATE] == WAITS_FOR_DISK for look in looks if tid in look)
-        found.append(
-            Thread(
-                tid=tid,
-                name=last[tid][-1],
-                cpu=round(ticks / TICKS_A_SECOND / seconds, 3),
-                waits_for_disk=round(waiting / len(looks), 3),
-                written_kib=round(written.get(tid, 0) / 1024 / seconds, 1),
-            )
-        )
+        cpu = (_ticks(last[tid]) - _ticks(first[tid])) / TICKS_A_SECOND / seconds
+        waits = sum(look[tid][STATE] == WAITS_FOR_DISK for look in looks if tid in look) / len(looks)
+        written_kib = written.get(tid, 0) / 1024 / seconds
+        found.append(Thread(tid, last[tid][-1], round(cpu, 3), round(waits, 3), round(written_kib, 1)))
     return found
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -106,13 +107,13 @@ class NoiseMeter:
 
     def _read(self) -> Noise:
         if self._unreadable:
-            why = self._unreadable
-            return Noise(quiet=False, readable=False, why=why)
+            return Noise(quiet=False, readable=False, why=self._unreadable)
         with self._lock:
             self._take()
             found = UsedSince(self._began, self._recent[-1])
             worst = self._worst[1] if self._worst else found
-            why = self._unread or _why(found, ALL_THE_TIME) or _why_for_a_second(worst, self._began.at)
+            when = f" for a second, {max(worst.before.at - self._began.at, 0):.1f} s after the beginning"
+            why = self._unread or _why(found, ALL_THE_TIME) or _why(worst, A_SECOND, when)
         return Noise(
             foreign_cpu=round(found.foreign, 4),
             own_cpu=round(found.own, 4),
@@ -182,30 +183,23 @@ def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell, site: str = 
 
     Return False at once if its load cannot be read.
     """
-    labs, quiet, told = tuple(labs), 0, ""
+    labs, quiet, told = tuple(labs), 0, False
     if _why_hidden(labs):
         return False
-    reader = Reader(labs, site, [site] if site else ())
-    try:
+    reader, until = Reader(labs, site, [site] if site else ()), clock.timer() + seconds + WINDOW
+    with suppress(LabError):
         before = reader.read()
-    except LabError:
-        return False
-
-    def is_quiet() -> bool:
-        nonlocal quiet, told, before
-        now = reader.read()
-        why, before = _why(UsedSince(before, now), ALL_THE_TIME), now
-        quiet = 0 if why else quiet + 1
-        if why and not told:
-            told = why
-            tell(f"  waiting for a quiet machine, at most {seconds:.0f} s: {why}")
-        return quiet >= QUIET_WINDOWS
-
-    clock.pause(WINDOW)
-    try:
-        return clock.wait_until(is_quiet, "a quiet machine", seconds, every=WINDOW)
-    except LabError:
-        return False
+        while clock.timer() < until:
+            clock.pause(WINDOW)
+            now = reader.read()
+            why, before = _why(UsedSince(before, now), ALL_THE_TIME), now
+            quiet = 0 if why else quiet + 1
+            if quiet >= QUIET_WINDOWS:
+                return True
+            if why and not told:
+                told = True
+                tell(f"  waiting for a quiet machine, at most {seconds:.0f} s: {why}")
+    return False
 
 
 def _shares(found: UsedSince, limits: NoiseLimits) -> Iterator[tuple[str, float, float]]:
@@ -225,10 +219,6 @@ def _why(found: UsedSince, limits: NoiseLimits, when: str = "") -> str:
         if share > limit:
             return f"{text.format(f'{share:.0%}')}{when} (limit {limit:.0%}){_by_whom(text, found)}"
     return ""
-
-
-def _why_for_a_second(found: UsedSince, began: float) -> str:
-    return _why(found, A_SECOND, f" for a second, {max(found.before.at - began, 0):.1f} s after the beginning")
 
 
 def _by_whom(text: str, found: UsedSince) -> str:

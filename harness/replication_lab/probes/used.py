@@ -207,7 +207,8 @@ class Reader:
         """Return the counters of now."""
         files = reach.machine_files(*self._paths, site=self._site)
         harness = {os.getpid()} if files.has_this_process else set[int]()
-        found, inside = processes.every(files), self._inside(files)
+        found = processes.every(files)
+        inside = {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
         children = processes.descendants(found, harness)
         ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets], files)
         theirs = self._commands(found, inside)
@@ -234,9 +235,6 @@ class Reader:
             sum(control_groups.memory_limit_hits(str(each.id), files) for each in self._containers.values()),
         )
 
-    def _inside(self, files: MachineFiles) -> dict[Key, frozenset[int]]:
-        return {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
-
     def _cpu_seconds(self, files: MachineFiles) -> dict[Key, float]:
         return {
             (at, name): seconds
@@ -255,11 +253,8 @@ class Reader:
             for root in sorted(first, key=lambda each: each.start)[1:]:
                 tree = [root, *processes.descendants(found, [root.pid])]
                 seconds = sum(found[each].cpu + found[each].of_children for each in tree)
-                if seconds >= WORTH_ASKING and self._is_of_others(root, key):
+                if seconds >= WORTH_ASKING and root not in self._of_others:
+                    self._of_others[root] = root.pid in commands_of_others(self._containers[key])
+                if seconds >= WORTH_ASKING and self._of_others[root]:
                     theirs[root] = Command(key, seconds)
         return theirs
-
-    def _is_of_others(self, root: Process, key: Key) -> bool:
-        if root not in self._of_others:
-            self._of_others[root] = root.pid in commands_of_others(self._containers[key])
-        return self._of_others[root]

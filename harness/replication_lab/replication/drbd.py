@@ -48,6 +48,8 @@ class Machines(Nodes):
     in_machines = True
     options = ("disk", "net", MOUNT)
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
+    after_disk_failure = "./lab status"
+    after_disk_healed = "./lab online {node}"
     experiment = "drbd_cost"
     protocols: ClassVar[Sequence[str]] = ("A", "B", "C")
     waits_on = "farthest"
@@ -96,12 +98,6 @@ class Machines(Nodes):
     def disks(self, name: str) -> dict[str, Spindle]:
         """Return the disk under DRBD."""
         return {drbd.DISK: drbd.Peer(self.lab, name).disk}
-
-    def after_disk_failure(self, _name: str) -> str:
-        return "./lab status"
-
-    def after_disk_healed(self, name: str) -> str:
-        return f"./lab online {name}"
 
     def state(self, name: str, _role: str) -> NodeState:
         """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""

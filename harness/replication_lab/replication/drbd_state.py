@@ -92,23 +92,12 @@ class ReplicatedDiskWatch(Watch):
     def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
         after = [peer.status() for peer in self.machines]
         waits = self.protocol in WAIT_FOR_PEER and self._flushes()
-        said = {f"{status.connection}, protocol {status.protocol}" for status in after}
-        expected = f"{CONNECTED}, protocol {self.protocol}"
-        found = [self.before.role, after[0].role]
+        said = "; ".join(sorted({f"{status.connection}, protocol {status.protocol}" for status in after}))
+        roles = ", ".join(dict.fromkeys([self.before.role, after[0].role]))
         return [
             was_connected([self.before, after[0]], True),
-            Proof(
-                what=f"{self.machines[0].node} was primary before and after the load",
-                expected=PRIMARY,
-                found=", ".join(dict.fromkeys(found)),
-                ok=set(found) == {PRIMARY},
-            ),
-            Proof(
-                what="both machines use the protocol of the case",
-                expected=expected,
-                found="; ".join(sorted(said)),
-                ok=said == {expected},
-            ),
+            Proof.same(f"{self.machines[0].node} was primary before and after the load", roles, PRIMARY),
+            Proof.same("both machines use the protocol of the case", said, f"{CONNECTED}, protocol {self.protocol}"),
             *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
         ]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError, WouldLose, unknown_name
@@ -59,14 +58,11 @@ def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
 
     A node is alone if it has neither a source nor a replica. One that does not answer has its role in the topology.
     """
-    return {node.name: _role(node.name, found) if node.name in found else node.role for node in lab.topology.nodes}
-
-
-def _role(node: str, found: dict[str, str]) -> str:
-    followed = node in found.values()
-    if found[node]:
-        return "relay" if followed else "replica"
-    return "source" if followed else ALONE
+    roles = {node.name: node.role for node in lab.topology.nodes}
+    for node, source in found.items():
+        is_followed = node in found.values()
+        roles[node] = ("relay" if is_followed else "replica") if source else "source" if is_followed else ALONE
+    return roles
 
 
 def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -105,15 +101,15 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     refuse_unable(lab, FAILOVER)
     lab.topology.node(node)
     following = sources(lab, awake(lab))
-    if node not in following:
-        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
-    old = following[node]
-    others = [name for name, source in following.items() if source == old and name != node]
+    old, others = source_and_others(node, following)
     new, fence = lab.node(node).server(), Fence(lab, old)
-    if not allow_data_loss:
-        _refuse_loss(lab, new, [old, *others])
+    if not allow_data_loss and (missing := _missing_of_each(lab, new, [old, *others])):
+        raise _is_behind(lab, new, old, missing)
     try:
-        fence.close(partial(_refuse_waiting, lab, new, old) if not allow_data_loss else lambda: None)
+        if why := fence.close():
+            if not allow_data_loss:
+                _refuse_waiting(lab, new, old)
+            fence.restart(why)
         missing = _missing_of_each(lab, new, [old, *others])
         if missing and not allow_data_loss:
             raise _is_behind(lab, new, old, missing, fence.said)
@@ -138,6 +134,14 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> TakenOver:
     return done
 
 
+def source_and_others(node: str, following: dict[str, str]) -> tuple[str, list[str]]:
+    """Return the source of a replica, and the source's other replicas; LabError if the node is no replica."""
+    if node not in following:
+        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
+    old = following[node]
+    return old, [name for name, source in following.items() if source == old and name != node]
+
+
 def _first_source(node: str, following: dict[str, str]) -> str:
     """Return the node from which all rows of this one came, over its relays if it has any."""
     # A ring of servers has no first one.
@@ -147,31 +151,26 @@ def _first_source(node: str, following: dict[str, str]) -> str:
 
 
 def repoint(lab: Lab, name: str, done: TakenOver) -> None:
-    """Repoint another replica to the new source, and note in `done` what became of it."""
+    """Repoint another replica to the new source, or to none if it has errant transactions; note in `done` which.
+
+    If it has not applied what it received, leave it unchanged: the transactions would be lost.
+    """
     try:
-        if errant := _taken_over(lab, lab.node(done.source).server(), lab.node(name).server()):
+        new, other = lab.node(done.source).server(), lab.node(name).server()
+        if left := received.settled(lab, name):
+            done.left[name] = str(left)
+            return
+        Replica(other).stop_following()
+        # Only here is it certain that it has applied all that it had received.
+        if errant := beyond(BinaryLog(other).gtids(), new):
             done.ahead[name] = gtid.words(errant)
             done.replaced.append(name)
         else:
+            Replica(other).follow(*dialled(lab, new.name, name))
             done.repointed.append(name)
     except LabError as error:
         # One failing replica must not keep the others from a source.
         done.left[name] = error.found
-
-
-def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    """Repoint another replica of the old source to the new one, or to none if it has errant transactions.
-
-    If it has not applied what it received, leave it unchanged and raise LabError: the transactions would be lost.
-    """
-    if left := received.settled(lab, other.name):
-        raise LabError(str(left), "all that was received applied", left.remedy(other.name))
-    Replica(other).stop_following()
-    # Only here is it certain that it has applied all that it had received.
-    errant = beyond(BinaryLog(other).gtids(), new)
-    if not errant:
-        Replica(other).follow(*dialled(lab, new.name, other.name))
-    return errant
 
 
 HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
@@ -191,12 +190,6 @@ def refuse_unable(lab: Lab, command: str) -> None:
 
 
 Missing = dict[str, dict[str, gtid.Ranges]]
-
-
-def _refuse_loss(lab: Lab, new: Server, others: list[str]) -> None:
-    """Wait for the new source to catch up; raise LabError if it still lacks what another node has. Change nothing."""
-    if missing := _missing_of_each(lab, new, others):
-        raise _is_behind(lab, new, others[0], missing)
 
 
 def _is_behind(lab: Lab, new: Server, old: str, missing: Missing, fenced: str = "") -> LabError:

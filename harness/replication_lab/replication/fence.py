@@ -1,6 +1,5 @@
 """The fence of a failover: make the old source refuse writes within seconds, even if it is frozen or commits wait."""
 
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -33,13 +32,10 @@ class Fence:
     _files: dict[str, bytes] = field(default_factory=dict)
     _took_writes: bool = False
 
-    def close(self, before_restart: Callable[[], object]) -> None:
-        """Make the server refuse writes, now and after each start.
+    def close(self) -> str:
+        """Make the server refuse writes, now and after each start; return why only its end can do so, else nothing.
 
-        If commits wait for an acknowledgement or a lock, or if the server is frozen, call `before_restart`, which may
-        raise, then kill the server and start it again as read-only. A killed server confirms no commit. A shorter
-        timeout, or switching the wait off, would confirm commits that no replica has. KILL does not help either: on
-        MySQL a session that waits for an acknowledgement continues to wait.
+        It is if commits wait for an acknowledgement or a lock, or if the server is frozen: then `restart` comes next.
         """
         node = self.lab.node(self.node)
         # Whether it accepts writes when it starts, by its files, because it may be frozen.
@@ -53,13 +49,9 @@ class Fence:
         status, _ = node.state()
         if status not in ("running", "paused"):
             self.said = f"{self.node} does not run; it starts as read-only"
-            return
-        why = "was frozen" if status == "paused" else self._refused()
-        if why:
-            before_restart()
-            self.said = f"{self.node} {why}: {self._restart()}"
-        else:
-            self.said = f"{self.node} is read-only"
+            return ""
+        self.said = f"{self.node} is read-only"
+        return "was frozen" if status == "paused" else self._refused()
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""
@@ -75,8 +67,13 @@ class Fence:
                 return "had commits or locks that waited"
         return ""
 
-    def _restart(self) -> str:
-        """Kill the server and start it again; return in words what became of it."""
+    def restart(self, why: str) -> None:
+        """Kill the server and start it again as read-only.
+
+        A killed server confirms no commit. A shorter timeout, or switching the wait off, would confirm commits that no
+        replica has. KILL does not help either: on MySQL a session that waits for an acknowledgement continues to wait.
+        """
+        self.said = f"{self.node} {why}: it was killed and starts again as read-only"
         node = self.lab.node(self.node)
         node.kill()
         try:
@@ -86,8 +83,8 @@ class Fence:
                 node.start_again()
             clock.wait_until(self.lab.node(self.node).answers, f"{self.node} to answer", RESTART_SECONDS, every=0.1)
         except LabError as error:
-            return f"it was killed, and does not serve again ({error.found}); when it starts, it is read-only"
-        return "it was killed and starts again as read-only"
+            what = f"it was killed, and does not serve again ({error.found}); when it starts, it is read-only"
+            self.said = f"{self.node} {why}: {what}"
 
     def undo(self) -> None:
         """Let the server accept writes again, if it did before."""

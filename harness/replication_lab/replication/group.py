@@ -185,27 +185,27 @@ class Group(Nodes):
         An expelled node that reaches the others again lists all as ONLINE for a moment, in the view that it last had.
         """
         found = {each: self.member(each) for each in self.names}
+        return self._are_one(found) and _is_as_its_role(self.server(name), found[name])
+
+    def _are_one(self, found: Mapping[str, GroupMember]) -> bool:
+        """Return whether members report one view, in which all nodes are ONLINE and one is the primary."""
         views = {(each.view_id, each.primaries) for each in found.values()}
         online = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
-        agreed = len(views) == 1 and len(found[name].primaries) == 1
-        return online and agreed and _is_as_its_role(self.server(name), found[name])
+        return online and len(views) == 1 and all(len(each.primaries) == 1 for each in found.values())
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
-        clock.wait_until(
-            lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} to be {self.whole}"
-        )
+        super().wait_until_together()
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)
         found = {name: self.member(name) for name in self.names}
         views, primaries = ({getattr(each, what) for each in found.values()} for what in ("view_id", "primaries"))
-        ok = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
         said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
         return [
             Proof(
                 f"one group of {len(found)} with one primary",
                 f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
-                ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
+                self._are_one(found),
             ),
             self.prove_commit_waits(first, "a majority", trip),
             self.prove_rows_arrive(first, first.name),

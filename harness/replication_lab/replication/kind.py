@@ -48,6 +48,10 @@ class Nodes(ChangesRoles):
     acknowledges: ClassVar[bool] = False
     # The experiment that a user of such a lab may run next; empty if none measures this kind.
     experiment: ClassVar[str] = "semisync_wan"
+    # The command that shows the effect of a failed disk of a node, and the one that puts a repaired disk back into use;
+    # empty if it is in use already.
+    after_disk_failure: ClassVar[str] = "./lab disk check {node}"
+    after_disk_healed: ClassVar[str] = ""
     # Whether each node is a virtual machine, with a disk of its own that other storage cannot replace.
     in_machines: ClassVar[bool] = False
     # The kinds of options of the replication that a drill may change, as its file names them.
@@ -132,14 +136,6 @@ class Nodes(ChangesRoles):
     def counted(self) -> dict[str, int]:
         """Return the servers' counters that a drill compares before and after."""
         return {}
-
-    def after_disk_failure(self, name: str) -> str:
-        """Return the command that shows the effect of a failed disk of a node."""
-        return f"./lab disk check {name}"
-
-    def after_disk_healed(self, _name: str) -> str:
-        """Return the command that puts a repaired disk of a node back into use; empty if it is in use already."""
-        return ""
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """Return each node's role, and the links as (name, source, target): the current ones if they can change."""

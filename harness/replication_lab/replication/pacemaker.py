@@ -128,9 +128,12 @@ class ManagedMachines(Machines):
         if serves:
             cluster.wait_until_served_by(other.node)
         moved = clock.timer() - began if serves else None
-        clock.wait_while_moving(
-            lambda: _runs_nothing(cluster.status(), name), f"{name} to stop its resources", POLL_SECONDS
-        )
+
+        def look() -> tuple[bool, str]:
+            now = cluster.status()
+            return not any(each.node == name and each.role != STOPPED for each in now.resources), now.words()
+
+        clock.wait_while_moving(look, f"{name} to stop its resources", POLL_SECONDS)
         return TakenOut(name, moved)
 
     def _status_with(self, name: str) -> ClusterStatus:
@@ -182,32 +185,29 @@ class ManagedMachines(Machines):
 def prove_service(lab: Lab) -> list[Proof]:
     """Return proofs of a cluster with a quorum whose resources all run, and of a service at its own address."""
     found = PacemakerCluster(lab)
-    server = found.server()
+    server, status = found.server(), found.status()
     said = f"service IP {found.address()} is on {server or 'no node'}"
     return [
-        *_prove_status(found.status()),
-        Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving),
+        *_prove_status(status),
+        Proof("clients reach the service at its address", said, bool(server) and server == status.serving),
     ]
 
 
 def _prove_status(status: ClusterStatus) -> list[Proof]:
     online = [name for name, member in status.members.items() if member.online and not member.standby]
     disks = disks_of(status)
+    service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
+    down = [each for each in status.resources if each.failed or not each.node]
+    all_run = not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
     return [
         Proof("one cluster", status.who(), status.quorum and len(online) == len(status.members) == PAIR),
-        Proof("its resources run", "; ".join(status.runs(node) for node in status.members), _all_run(status, disks)),
+        Proof("its resources run", "; ".join(status.runs(node) for node in status.members), all_run),
     ]
 
 
 def disks_of(status: ClusterStatus) -> list[str]:
     """Return the machines whose replicated disk is promoted, and those where it is not."""
     return [status.where(COPY, role) for role in (PROMOTED, UNPROMOTED)]
-
-
-def _all_run(status: ClusterStatus, disks: list[str]) -> bool:
-    service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
-    down = [each for each in status.resources if each.failed or not each.node]
-    return not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
 
 
 @contextmanager
@@ -244,11 +244,6 @@ def _refuse_without_peer(status: ClusterStatus, other: Peer) -> None:
     if not disk.whole:
         found = f"{other.node} cannot take over: {disk.words()}"
         raise LabError(found, "a peer with the same data", "./lab status")
-
-
-def _runs_nothing(status: ClusterStatus, node: str) -> tuple[bool, str]:
-    running = [each for each in status.resources if each.node == node and each.role != STOPPED]
-    return not running, status.words()
 
 
 def both_have_disks(status: ClusterStatus) -> tuple[bool, str]:

@@ -4,7 +4,7 @@ MariaDB deletes a relay log that was not applied if a thread is started while bo
 the server. Without these files, nothing would show afterwards that its transactions are missing.
 """
 
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -24,10 +24,6 @@ ANSWER_SECONDS = 2
 
 def _file(lab: Lab) -> Path:
     return lab_files.file_of(lab.name, lab_files.RECEIVED)
-
-
-def _locked(lab: Lab) -> AbstractContextManager[None]:
-    return lock.held(f"received-{lab.name}")
 
 
 def _kept(lab: Lab) -> dict[str, str]:
@@ -65,7 +61,7 @@ def _noted(lab: Lab, node: str, left: Backlog | None) -> Backlog | None:
 
 def _keep(lab: Lab, node: str) -> None:
     # Several nodes may be stopped at once.
-    with _locked(lab):
+    with lock.held(f"received-{lab.name}"):
         files.write_whole(_file(lab), msgspec.json.encode(_kept(lab) | {node: gtids(lab, node)}))
 
 
@@ -88,7 +84,7 @@ def keep_of_ending(lab: Lab, nodes: list[str]) -> None:
 
 def forget(lab: Lab, node: str) -> None:
     """Delete the record of what a node had received: it was applied, or discarded on request."""
-    with _locked(lab):
+    with lock.held(f"received-{lab.name}"):
         rest = {name: each for name, each in _kept(lab).items() if name != node}
         if rest:
             files.write_whole(_file(lab), msgspec.json.encode(rest))

@@ -4,7 +4,7 @@ And one server without replicas, and either in the state of an experiment's case
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 from replication_lab import replication
@@ -16,9 +16,8 @@ from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.model.lab.succession import TakenBack, TakenOver
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.probes import semisync as semisync_probe
 from replication_lab.probes.commit_latency import TABLE, per_commit, waited
-from replication_lab.probes.semisync import wait_until_acknowledged
+from replication_lab.probes.semisync import SemiSyncWatch, wait_until_acknowledged
 from replication_lab.replication import failover, switchover
 from replication_lab.replication.kind import COMMITS, Nodes, register
 from replication_lab.replication.role_changes import FAILOVER, ONLINE, REJOIN, STANDBY, SWITCHOVER, quiet
@@ -38,8 +37,42 @@ RESUME_SECONDS = 10
 SEMISYNC_ON, SEMISYNC_OFF = "semi-sync ON", "semi-sync OFF"
 
 
+class OneSource(Nodes):
+    """A server that clients write to, and its replicas, if it has any."""
+
+    @contextmanager
+    def arranged(self, case: Case) -> Iterator[Watch]:
+        """Set the replication and the wait point of a case; yield the watch that proves them over a load.
+
+        The replicas must replicate by the `path` of the case: across the proxy, or directly from the source.
+        """
+        lab, source = self.lab, self.writer()
+        replicas = [self.server(node.name) for node in lab.topology.replicas]
+        wanted = case.state.replication or lab.topology.replication
+        # Where the case leaves it open, the server's own: it must not change during the load either. A server without
+        # the choice has only one.
+        own = SemiSync(source).status().wait_point
+        wait_point = own and (case.state.wait_point or own)
+        with restored(lab):
+            if self.acknowledges:
+                SemiSync(source).set(False)
+            for replica, followed_server in followed(lab):
+                if wanted == "none":
+                    replica.stop()
+                else:
+                    replica.start()
+                    replica.wait_for(BinaryLog(followed_server).position())
+            if wanted == "semisync":
+                SemiSync(source).set(True, wait_point, timeout_ms=10_000)
+                wait_until_acknowledged(source)
+            trip = case.added_ms if wanted == "semisync" else 0
+            usual = "named" if lab.manager and lab.manager.kind.named_links else "proxy"
+            path = case.settings.get("path", usual)
+            yield SemiSyncWatch(source, replicas, wanted, wait_point, path, case.state.clients, round_trip_ms=trip)
+
+
 @register("async")
-class Followers(Nodes):
+class Followers(OneSource):
     """A source and its asynchronous replicas."""
 
     whole = "replicating"
@@ -136,9 +169,6 @@ class Followers(Nodes):
     def takers(self, views: Mapping[str, View]) -> list[str]:
         # A source takes writes, and so does a replica that was promoted.
         return [name for name, view in views.items() if name not in self.sources and not view.error]
-
-    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
-        return arranged(self.lab, case)
 
     def transactions(self, name: str) -> int | None:
         return self._by_gtids(name)
@@ -237,20 +267,18 @@ class AcknowledgingFollowers(Followers):
         grouped = ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [
-            *[
-                Proof("semi-sync is on", connected, after.active),
-                Proof(
-                    "a commit waits for the replica",
-                    f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
-                    waited(fastest, trip) and all_waited,
-                ),
-            ],
-            self.prove_rows_arrive(self.writer(), "the source"),
+            Proof("semi-sync is on", connected, after.active),
+            Proof(
+                "a commit waits for the replica",
+                f"{took}; {acknowledged} of {COMMITS} acknowledged{grouped}",
+                waited(fastest, trip) and all_waited,
+            ),
+            self.prove_rows_arrive(source, "the source"),
         ]
 
 
 @register("none")
-class Alone(Nodes):
+class Alone(OneSource):
     """A topology without replication."""
 
     experiment = "temporary_tables"
@@ -282,47 +310,6 @@ class Alone(Nodes):
         commit.commits(1)
         after = server.value(count)
         return [Proof("a written row can be read", f"{after - before} of 1", after > before)]
-
-    def arranged(self, case: Case) -> AbstractContextManager[Watch]:
-        return arranged(self.lab, case)
-
-
-@contextmanager
-def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
-    """Set the replication and the wait point of a case; yield the watch that proves them over a load.
-
-    The replicas must replicate by the `path` of the case: across the proxy, or directly from the source.
-    """
-    source = lab.node(lab.topology.source.name).server()
-    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
-    wanted = case.state.replication or lab.topology.replication
-    # Where the case leaves it open, the server's own: it must not change during the load either. A server without the
-    # choice has only one.
-    own = SemiSync(source).status().wait_point
-    wait_point = own and (case.state.wait_point or own)
-    with restored(lab):
-        if replication.kind_of(lab.topology).acknowledges:
-            SemiSync(source).set(False)
-        for replica, followed_server in followed(lab):
-            if wanted == "none":
-                replica.stop()
-            else:
-                replica.start()
-                replica.wait_for(BinaryLog(followed_server).position())
-        if wanted == "semisync":
-            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
-            semisync_probe.wait_until_acknowledged(source)
-        trip = case.added_ms if wanted == "semisync" else 0
-        path = "named" if lab.manager and lab.manager.kind.named_links else "proxy"
-        yield semisync_probe.SemiSyncWatch(
-            source,
-            replicas,
-            wanted,
-            wait_point,
-            case.settings.get("path", path),
-            case.state.clients,
-            round_trip_ms=trip,
-        )
 
 
 @contextmanager

@@ -36,16 +36,16 @@ def switchover(lab: Lab, node: str) -> TakenOver:
     Raise LabError if that is not possible; then everything is as it was before.
     """
     old, others = _refuse_unfit(lab, node)
-    new, followers = _server(lab, node), [node, *others]
+    new, followers = lab.node(node).server(), [node, *others]
     _catch_up(lab, old, followers, CATCH_UP_SECONDS)
     with ExitStack() as undone:
         began = clock.timer()
         _fence(lab, old, undone)
         _catch_up(lab, old, followers, LAST_SECONDS)
-        waiting = SemiSync(_server(lab, old)).status()
+        waiting = SemiSync(lab.node(old).server()).status()
         _promote(lab, new, old, undone)
         _kept_role(lab, old, undone)
-        server = _server(lab, old)
+        server = lab.node(old).server()
         replica, semisync = Replica(server), SemiSync(server)
         _undo(undone, lambda: semisync.set(waiting.enabled))
         _undo(undone, lambda: replica.stop_following(lose=True))
@@ -68,12 +68,6 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
     old, others = _refuse_unfit(lab, node)
     ended = threading.Event()
 
-    def told() -> None:
-        try:
-            manager.switch(node)
-        finally:
-            ended.set()
-
     def silence() -> float:
         """Return for how many seconds neither the old source nor the new one accepted writes."""
         _until(lambda: ended.is_set() or not failover.takes_writes(lab, old), f"{old} to refuse writes")
@@ -83,14 +77,17 @@ def by_manager(lab: Lab, manager: RunningManager, node: str) -> TakenOver:
 
     with ThreadPoolExecutor(1) as pool:
         seconds = pool.submit(silence)
-        told()
+        try:
+            manager.switch(node)
+        finally:
+            ended.set()
     if not failover.takes_writes(lab, node):
         raise LabError(f"{manager.name} did not let {node} accept writes", "a planned change", "./lab status")
     following = failover.sources(lab)
     waits = replication.of(lab).acknowledges
     for name in (node, old):
         # As the manager leaves them: also after a restart.
-        failover.set_role(lab, _server(lab, name), source=name == node, waits=waits and name == node)
+        failover.set_role(lab, lab.node(name).server(), source=name == node, waits=waits and name == node)
     behind = [name for name in (old, *others) if following.get(name) != node]
     return TakenOver(
         *(old, node),
@@ -104,10 +101,6 @@ def _until(is_done: Callable[[], bool], what: str) -> None:
     clock.wait_until(is_done, what, MANAGER_SECONDS, every=0.02)
 
 
-def _server(lab: Lab, node: str) -> Server:
-    return lab.node(node).server()
-
-
 # --- before anything is changed ---------------------------------------------------------------------------------------
 
 
@@ -119,9 +112,7 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
     if silent := [name for name in names if name not in failover.awake(lab)]:
         raise LabError(f"{', '.join(silent)} does not answer", "every node", f"./lab failover {node}, after a loss")
     following = failover.sources(lab)
-    if node not in following:
-        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab status")
-    old = following[node]
+    old, others = failover.source_and_others(node, following)
     if old in following:
         raise LabError(
             f"{node} replicates from {old}, which is a replica of {following[old]}",
@@ -130,7 +121,6 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
         )
     if not failover.takes_writes(lab, old):
         raise LabError(f"{old} accepts no writes", "a source that clients write to", "./lab status")
-    others = [name for name, source in following.items() if source == old and name != node]
     for name in (node, *others):
         _refuse_unready(lab, name)
     return old, others
@@ -138,7 +128,7 @@ def _refuse_unfit(lab: Lab, node: str) -> tuple[str, list[str]]:
 
 def _refuse_unready(lab: Lab, name: str) -> None:
     """Raise LabError for a replica that does not replicate, or only with a delay."""
-    replica = Replica(_server(lab, name))
+    replica = Replica(lab.node(name).server())
     state, left = replica.status(), received.backlog(lab, name)
     if state is None or not state.healthy:
         why = left or (state.error or state.threads if state else "it has no source")
@@ -154,8 +144,8 @@ def _refuse_unready(lab: Lab, name: str) -> None:
 
 def _catch_up(lab: Lab, source: str, names: list[str], seconds: int) -> None:
     """Wait until the replicas have applied all that the source has now."""
-    position = BinaryLog(_server(lab, source)).position()
-    at_once.of_each(lambda name: Replica(_server(lab, name)).wait_for(position, seconds), names)
+    position = BinaryLog(lab.node(source).server()).position()
+    at_once.of_each(lambda name: Replica(lab.node(name).server()).wait_for(position, seconds), names)
 
 
 # --- what is undone if a later step fails -----------------------------------------------------------------------------
@@ -173,17 +163,14 @@ def _undo(undone: ExitStack, act: Callable[[], object]) -> None:
 
 def _fence(lab: Lab, old: str, undone: ExitStack) -> None:
     """Make the source refuse writes. Unlike a failover it never kills a server whose commits wait."""
-
-    def refuse() -> None:
+    fence = Fence(lab, old)
+    _undo(undone, fence.undo)
+    if fence.close():
         raise WouldLose(
             f"{old} did not become read-only: commits or locks wait there",
             "a source whose transactions end within seconds",
             f'./lab sql {old} -e "SHOW PROCESSLIST"',
         )
-
-    fence = Fence(lab, old)
-    _undo(undone, fence.undo)
-    fence.close(refuse)
 
 
 def _kept_role(lab: Lab, name: str, undone: ExitStack) -> None:
@@ -197,7 +184,7 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
     replica = Replica(new)
     _undo(undone, lambda: replica.follow(*failover.dialled(lab, old, new.name)))
     replica.end_replication()
-    if missing := failover.beyond(BinaryLog(_server(lab, old)).gtids(), new):
+    if missing := failover.beyond(BinaryLog(lab.node(old).server()).gtids(), new):
         raise WouldLose(f"{new.name} lacks {gtid.words(missing)}", "a replica that has everything", "./lab status")
     replica.forget()
     received.forget(lab, new.name)
@@ -205,7 +192,7 @@ def _promote(lab: Lab, new: Server, old: str, undone: ExitStack) -> None:
 
 def _repoint(lab: Lab, name: str, old: str, source: str, undone: ExitStack) -> None:
     """Let another replica of the old source follow the new one."""
-    replica = Replica(_server(lab, name))
+    replica = Replica(lab.node(name).server())
 
     def back() -> None:
         if replica.status():

@@ -44,43 +44,25 @@ class CollidingClient:
         return replace(self, began=began, ended=ended, begun=begun, answered=answered, lost=lost, did=did)
 
 
-@dataclass(frozen=True)
-class AddOne:
-    """A client reads one of `counters` of a table at random, and writes the value back that is one more."""
-
-    table: str
-    counters: int
-
-    def __call__(self, cursor: Cursor, dice: Random) -> None:
-        number = dice.randrange(self.counters)
-        cursor.execute(f"SELECT n FROM {self.table} WHERE id = {number} FOR UPDATE")
-        [found] = cursor.fetchone() or []
-        cursor.execute(f"UPDATE {self.table} SET n = {found + 1} WHERE id = {number}")
+def add_one(table: str, counters: int, cursor: Cursor, dice: Random) -> None:
+    """Let the client read one of the counters of a table at random, and write the value back that is one more."""
+    number = dice.randrange(counters)
+    cursor.execute(f"SELECT n FROM {table} WHERE id = {number} FOR UPDATE")
+    [found] = cursor.fetchone() or []
+    cursor.execute(f"UPDATE {table} SET n = {found + 1} WHERE id = {number}")
 
 
-@dataclass(frozen=True)
-class Increment:
-    """The server adds one to the first counter of a table."""
-
-    table: str
-
-    def __call__(self, cursor: Cursor, _dice: Random) -> None:
-        cursor.execute(f"UPDATE {self.table} SET n = n + 1 WHERE id = 0")
+def increment(table: str, cursor: Cursor, _dice: Random) -> None:
+    """Let the server add one to the first counter of a table."""
+    cursor.execute(f"UPDATE {table} SET n = n + 1 WHERE id = 0")
 
 
-@dataclass(frozen=True)
-class Transfer:
-    """A transfer of 1 to `most` between two of the accounts of a table."""
-
-    table: str
-    accounts: int
-    most: int
-
-    def __call__(self, cursor: Cursor, dice: Random) -> None:
-        giver, taker = dice.sample(range(self.accounts), 2)
-        amount = dice.randint(1, self.most)
-        cursor.execute(f"UPDATE {self.table} SET balance = balance - {amount} WHERE id = {giver}")
-        cursor.execute(f"UPDATE {self.table} SET balance = balance + {amount} WHERE id = {taker}")
+def transfer(table: str, accounts: int, most: int, cursor: Cursor, dice: Random) -> None:
+    """Transfer 1 to `most` between two of the accounts of a table."""
+    giver, taker = dice.sample(range(accounts), 2)
+    amount = dice.randint(1, most)
+    cursor.execute(f"UPDATE {table} SET balance = balance - {amount} WHERE id = {giver}")
+    cursor.execute(f"UPDATE {table} SET balance = balance + {amount} WHERE id = {taker}")
 
 
 class Readers:
@@ -107,27 +89,23 @@ class Readers:
         return found
 
 
-class Colliding:
-    """A client for each of `servers`, which does its transaction again and again; its dice depend on `seed`."""
+def run_colliding(
+    servers: Sequence[Server], transacts: Sequence[Transact], seed: int, seconds: float
+) -> list[CollidingClient]:
+    """Run a client for each of `servers`, which does its transaction again and again; its dice depend on `seed`.
 
-    def __init__(self, servers: Sequence[Server], transacts: Sequence[Transact], seed: int):
-        self._servers, self._transacts, self._seed = servers, transacts, seed
-
-    def run(self, seconds: float) -> list[CollidingClient]:
-        """Run the clients for this long, from the moment when all are connected.
-
-        A transaction that lost against another one (error 1213, 1205 or 1020) is counted and not repeated: the next has
-        random numbers of its own. Any other error is a LabError, because the load is then invalid.
-        """
-        dice = [Random(f"{self._seed}:{number}") for number in range(len(self._servers))]
-        together = threading.Barrier(len(self._servers))
-        with ExitStack() as sessions, ThreadPoolExecutor(len(self._servers)) as pool:
-            connections = [sessions.enter_context(server.session()) for server in self._servers]
-            running = [
-                pool.submit(_client, *each, seconds, together)
-                for each in zip(connections, dice, self._transacts, strict=True)
-            ]
-            return [each.result() for each in running]
+    They run for this long, from the moment when all are connected. A transaction that lost against another one (error
+    1213, 1205 or 1020) is counted and not repeated: the next has random numbers of its own. Any other error is a
+    LabError, because the load is then invalid.
+    """
+    dice = [Random(f"{seed}:{number}") for number in range(len(servers))]
+    together = threading.Barrier(len(servers))
+    with ExitStack() as sessions, ThreadPoolExecutor(len(servers)) as pool:
+        connections = [sessions.enter_context(server.session()) for server in servers]
+        running = [
+            pool.submit(_client, *each, seconds, together) for each in zip(connections, dice, transacts, strict=True)
+        ]
+        return [each.result() for each in running]
 
 
 def _client(
@@ -196,11 +174,6 @@ class HistoryRecorder:
         cursor.execute(f"UPDATE {self.table} SET {new} WHERE id = {key}")
 
 
-def recorder(table: str, rows: int, client: int, *, reads_only: bool) -> HistoryRecorder:
-    """Return that of a client, whose versions begin with its number."""
-    return HistoryRecorder(table, rows, client * 1_000_000, reads_only)
-
-
 def is_list(key: Key) -> bool:
     return key % 2 == 1
 
@@ -265,32 +238,28 @@ class RegisterRecorder:
         return found
 
 
-class FirstReads:
-    """A writer of rows, and who looks for them, on a server."""
+def read_ahead_ms(server: Server, rows: int) -> list[float]:
+    """Return how long before its writer's answer another session read each row, in ms (negative: after)."""
+    with server.session() as writer, server.session() as reader:
+        return [_ahead_ms(writer, reader) for _ in range(rows)]
 
-    def __init__(self, server: Server):
-        self._server = server
 
-    def ahead_ms(self, rows: int) -> list[float]:
-        """Return how long before its writer's answer the other session read each row, in ms (negative: after)."""
-        with self._server.session() as writer, self._server.session() as reader:
-            return [self._ahead(writer, reader) for _ in range(rows)]
+def _ahead_ms(writer: Connection, reader: Connection) -> float:
+    with reader.cursor() as cursor:
+        cursor.execute("SELECT COALESCE(MAX(id), 0) FROM foo")
+        [last] = cursor.fetchone() or []
+    seen: list[float] = []
 
-    def _ahead(self, writer: Connection, reader: Connection) -> float:
-        with reader.cursor() as cursor:
-            cursor.execute("SELECT COALESCE(MAX(id), 0) FROM foo")
-            [last] = cursor.fetchone() or []
-        seen: list[float] = []
-        looker = threading.Thread(target=self._look, args=(reader, last, seen), daemon=True)
-        looker.start()
-        with writer.cursor() as cursor:
-            cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
-        answered = clock.timer()
-        looker.join()
-        return (answered - seen[0]) * 1000
-
-    def _look(self, reader: Connection, last: int, seen: list[float]) -> None:
+    def look() -> None:
         with reader.cursor() as cursor:
             while not cursor.execute(f"SELECT id FROM foo WHERE id > {int(last)} LIMIT 1"):
                 pass
         seen.append(clock.timer())
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    with writer.cursor() as cursor:
+        cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
+    answered = clock.timer()
+    looker.join()
+    return (answered - seen[0]) * 1000

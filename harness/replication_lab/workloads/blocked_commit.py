@@ -80,13 +80,11 @@ class BlockedCommits:
             wait_until(lambda: _waiting(source), "the insert to wait for its acknowledgement")
             if arrives:
                 wait_until(lambda: replica.value(NEWEST) > newest, f"{replica.name} to apply the row")
-            found = replica.value(NEWEST) > newest
             proofs += [
-                Proof(
+                Proof.same(
                     f"{replica.name} received the row of which the link lost the {self.loses}",
-                    _said(found),
-                    found == arrives,
-                    _said(arrives),
+                    "yes" if newest < replica.value(NEWEST) else "no",
+                    "yes" if arrives else "no",
                 ),
                 *lossy.end(),
             ]
@@ -97,10 +95,6 @@ class BlockedCommits:
 
 def _ms_since(began: float) -> float:
     return round((timer() - began) * 1000, 3)
-
-
-def _said(is_so: bool) -> str:
-    return "yes" if is_so else "no"
 
 
 def _waiting(source: Server) -> bool:

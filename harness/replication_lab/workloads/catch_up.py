@@ -7,7 +7,7 @@ from replication_lab.faults.disks import changed
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.disk import Limits
 from replication_lab.probes.lag import Lag
-from replication_lab.probes.redo_log import Cycle, read_redo
+from replication_lab.probes.redo_log import read_redo, was_steady
 from replication_lab.workloads import race
 from replication_lab.workloads.row_updates import Pace, RowChanges
 from replication_lab.world import at_once, clock
@@ -83,7 +83,8 @@ class Race:
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
                 Replica(server).wait_until_received(BinaryLog(lag.source).end(), LONGEST)
-            write_back(race.raced_arrays(lab))
+            # Otherwise slow disks would write the page caches back during a measurement.
+            at_once.of_each(Array.write_back, race.raced_arrays(lab))
         with ExitStack() as all_fast:
             fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
             before = {name: BinaryLog(server).transactions() for name, server in lag.replicas.items()}
@@ -138,8 +139,8 @@ class Race:
                 race.went_on(name, both_behind, "catching up"),
             ]
             if self.flushing == "relaxed":
-                cycle = Cycle(name, redo[name], read_redo(server))
-                found.proofs += [cycle.proof, race.saturated(name, both_behind, "catching up")]
+                steady = was_steady(name, redo[name], read_redo(server))
+                found.proofs += [steady, race.saturated(name, both_behind, "catching up")]
             else:
                 # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
                 found.proofs.append(race.flushed(name, both_behind))
@@ -169,8 +170,8 @@ class Race:
     # -- a steady load ---------------------------------------------------------------------------------------------
 
     def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
-        with self.changes.pacing(lag.source, seed, rate) as client:
-            began = lag.since
+        with lag.source.session() as connection:
+            client, began = Pace(self.changes, connection, rate, seed), lag.since
             caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
             if caught_up is not None:
                 with race.RacePhase(lab, lag) as after:
@@ -216,8 +217,3 @@ def _fast_until_closed(array: Array) -> ExitStack:
     stack = ExitStack()
     stack.enter_context(changed([array], FAST))
     return stack
-
-
-def write_back(chosen: list[Array]) -> None:
-    """Write the page caches of these arrays back now; otherwise slow disks would do it during a measurement."""
-    at_once.of_each(Array.write_back, chosen)

@@ -10,10 +10,11 @@ from replication_lab.faults.fault import Injected, injected
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.lab.disk import Limits
-from replication_lab.workloads.catch_up import FLUSHING, write_back
+from replication_lab.workloads.catch_up import FLUSHING
 from replication_lab.workloads.race import REPLICAS, raced_arrays
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import at_once, catalogue
+from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.flush import USUALLY, write_pages
@@ -90,7 +91,7 @@ def behind(lab: Lab, case: Case) -> Iterator["RaceWatch"]:
             yield RaceWatch(servers, limits, limited)
     finally:
         at_once.of_each(lambda server: _catch_up(server, lab.node("source").server()), servers)
-        write_back(raced_arrays(lab))
+        at_once.of_each(Array.write_back, raced_arrays(lab))
 
 
 def _configure_appliers(server: Server, appliers: Mapping[str, str | int] | None) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy as np
 from replication_lab import replication
 from replication_lab.model.question.load import Moments
 from replication_lab.workloads._colliding import (
-    AddOne,
-    Colliding,
     CollidingClient,
-    Increment,
     Readers,
     Transact,
-    Transfer,
+    add_one,
+    increment,
+    run_colliding,
+    transfer,
 )
 from replication_lab.world.docker.lab import Lab
 
@@ -90,7 +91,7 @@ def collide(
     """Run a client for each of `transacts`, spread over `nodes`, which repeats it for this many seconds."""
     place, clients = lab.clients_place, range(len(transacts))
     servers = [lab.for_clients(nodes[number % len(nodes)]) for number in clients]
-    return [one.earlier(place.ahead) for one in place.make(Colliding, servers, transacts, seed).run(seconds)]
+    return [one.earlier(place.ahead) for one in place.call(run_colliding, servers, transacts, seed, seconds)]
 
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:
@@ -134,7 +135,7 @@ class Counters:
         return Collided(clients, after[0] - before, after)
 
     def _transaction(self) -> Transact:
-        return AddOne(self.table, self.counters)
+        return partial(add_one, self.table, self.counters)
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class HotRow(Counters):
     counters: int = 1
 
     def _transaction(self) -> Transact:
-        return Increment(self.table)
+        return partial(increment, self.table)
 
 
 TABLE = "lab.accounts"
@@ -174,12 +175,12 @@ class Bank:
 
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = tuple(node.name for node in lab.topology.nodes)
-        transfer = Transfer(TABLE, self.accounts, MOST)
+        transact = partial(transfer, TABLE, self.accounts, MOST)
         readers = lab.clients_place.make(Readers, [lab.for_clients(node) for node in nodes], SUM)
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(readers.read)
             try:
-                clients = collide(lab, nodes, self.seconds, [transfer] * self.clients, seed=seed)
+                clients = collide(lab, nodes, self.seconds, [transact] * self.clients, seed=seed)
             finally:
                 readers.stop()
             seen = reading.result()

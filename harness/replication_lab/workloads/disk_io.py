@@ -93,7 +93,12 @@ class Fio:
             f"--loops={self.loops}",
             f"--runtime={self.seconds}",
             f"--randseed={seed}",
-            *_one_after_another(),
+            # All patterns in one run: a group of jobs each, which waits for the one before.
+            *(
+                option
+                for name, pattern in PATTERNS.items()
+                for option in (f"--name={name}", f"--rw={pattern}", "--stonewall", "--new_group")
+            ),
         )
         reads, writes = (now - then for then, now in zip(before, _served(array), strict=True))
         copies = array.storage.members if array.storage.level == "raid1" else 1
@@ -108,15 +113,6 @@ class Fio:
         )  # fmt: skip
         # Warnings come before the document.
         return msgspec.json.decode(printed[printed.index("{") :], type=_Output).jobs
-
-
-def _one_after_another() -> list[str]:
-    """Return the options of one run of fio over all patterns: a group of jobs each, which waits for the previous."""
-    return [
-        option
-        for name, pattern in PATTERNS.items()
-        for option in (f"--name={name}", f"--rw={pattern}", "--stonewall", "--new_group")
-    ]
 
 
 def _served_when_idle(array: Array) -> tuple[int, int] | None:

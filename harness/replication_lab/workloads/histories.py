@@ -1,18 +1,28 @@
 """Transactions that read and write a few rows together, and the anomalies in what their clients saw.
 
-Half of the rows hold a value that a client reads and then overwrites, the other half a list that the server appends to.
-Each value and each element is written once, so a read shows whose write it saw.
+They are the user's, or the lab's own: then half of the rows hold a value that a client reads and then overwrites, the
+other half a list that the server appends to. Each value and each element is written once, so a read shows whose write
+it saw.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 from replication_lab import replication
+from replication_lab.model.core.errors import LabError
 from replication_lab.model.drill.history import Outcome
 from replication_lab.model.isolation.anomalies import Anomaly, anomalies, counted, example
 from replication_lab.model.isolation.transactions import Key, SeenTransaction
-from replication_lab.workloads._colliding import CollidingClient, Transact, elements, is_list, recorder
+from replication_lab.model.question.registers import Registers
+from replication_lab.workloads._colliding import (
+    CollidingClient,
+    HistoryRecorder,
+    RegisterRecorder,
+    elements,
+    is_list,
+)
 from replication_lab.workloads.counters import Collided, collide
 from replication_lab.world.docker.lab import Lab
 
@@ -92,34 +102,89 @@ class Histories:
         replication.of(lab).wait_until_caught_up()
         writers = self.nodes or tuple(node.name for node in lab.topology.nodes)
         nodes = [*(writers[number % len(writers)] for number in range(self.clients)), *self.readers]
+        # Each client's versions begin with its number, so that no other one makes them.
         recorders = [
-            recorder(TABLE, self.rows, number, reads_only=number >= self.clients) for number in range(len(nodes))
+            HistoryRecorder(TABLE, self.rows, number * 1_000_000, reads_only=number >= self.clients)
+            for number in range(len(nodes))
         ]
-        return checked(lab, nodes, self.seconds, recorders, seed, self._final)
+        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        replication.of(lab).wait_until_caught_up()
+        found = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
+        final = {int(row["id"]): elements(row["list"]) for row in found if is_list(int(row["id"]))}
+        return checked(nodes, clients, final)
 
-    def _final(self, lab: Lab) -> Mapping[Key, tuple[int, ...]]:
-        rows = lab.node(lab.topology.source.name).server().rows(f"SELECT id, list FROM {TABLE}")
-        return {int(row["id"]): elements(row["list"]) for row in rows if is_list(int(row["id"]))}
+
+@dataclass(frozen=True)
+class CheckedTransactions:
+    """`clients` that run a user's transactions for `seconds`: on all nodes of a Galera cluster, else on one."""
+
+    registers: Registers
+    clients: int = 6
+    seconds: float = 3
+    # Its claims are about counts and commits/s.
+    keeps_samples: bool = False
+
+    def prepare(self, lab: Lab) -> None:
+        """Make nothing: the tables are the user's."""
+
+    def try_out(self, lab: Lab) -> None:
+        """Raise LabError unless numbers are kept as they are, and there is one row of each key that is used."""
+        server = lab.node(replication.of(lab).written_at()).server()
+        if "STRICT_" not in (mode := server.settings("sql_mode")["sql_mode"]):
+            # A number that is too great for its column would be cut, and look like another client's.
+            raise LabError(
+                f"--check: sql_mode is {mode!r}, in which a server changes numbers that are too great for their column",
+                "a strict mode",
+                "--cnf FILE with sql_mode=STRICT_TRANS_TABLES in [mysqld]",
+            )
+        for table, column, keys in self.registers.rows:
+            asked, high = f"{table} with {column} from {keys.low} to {keys.high}", keys.high - keys.low + 1
+            count = f"SELECT COUNT(*) AS many, COUNT(DISTINCT `{column}`) AS different FROM {_quoted(table)}"
+            (found,) = server.rows(f"{count} WHERE `{column}` BETWEEN {keys.low} AND {keys.high}")
+            if (found["many"], found["different"]) != (high, high):
+                raise LabError(
+                    f"--check: {found['many']} rows of {asked}, {found['different']} different",
+                    f"{high} rows, one of each key",
+                    "--init FILE.sql with these rows, or a smaller range of keys",
+                )
+
+    def run(self, lab: Lab, seed: int) -> Checked:
+        """Run the transactions, wait for all copies, and check what was read."""
+        replication.of(lab).wait_until_caught_up()
+        writer, first = replication.of(lab).written_at(), self._first(lab)
+        every = [node.name for node in lab.topology.nodes] if lab.topology.replication == "galera" else [writer]
+        nodes = [every[number % len(every)] for number in range(self.clients)]
+        recorders = [
+            RegisterRecorder(self.registers, first, first + number, self.clients) for number in range(self.clients)
+        ]
+        clients = collide(lab, nodes, self.seconds, recorders, seed=seed)
+        replication.of(lab).wait_until_caught_up()
+        return checked(nodes, clients, {})
+
+    def _first(self, lab: Lab) -> int:
+        """Return the first number that is greater than all in the columns: from it on each is written once."""
+        server, found = lab.node(replication.of(lab).written_at()).server(), self.registers.values.low
+        for table, column in self.registers.columns:
+            most = server.value(f"SELECT MAX(`{column}`) FROM {_quoted(table)}")
+            if not isinstance(most, int | Decimal | None):
+                raise LabError(f"--check: {table}.{column} holds {most!r}", "a column of whole numbers")
+            found = max(found, int(most or 0) + 1)
+        return found
 
 
-def checked(
-    lab: Lab,
-    nodes: Sequence[str],
-    seconds: float,
-    recorders: Sequence[Transact],
-    seed: int,
-    final: Callable[[Lab], Mapping[Key, tuple[int, ...]]] = lambda _lab: {},
-) -> Checked:
-    """Run clients that keep what they did, wait for all copies, and check it; `final` are the lists at the end."""
-    clients = collide(lab, nodes, seconds, recorders, seed=seed)
+def _quoted(table: str) -> str:
+    return f"`{table.replace('.', '`.`')}`"
+
+
+def checked(nodes: Sequence[str], clients: Sequence[CollidingClient], final: Mapping[Key, tuple[int, ...]]) -> Checked:
+    """Check what clients on these nodes have kept; `final` are the lists at the end."""
     load = min(client.began for client in clients)
     history = [
         one
         for number, (node, client) in enumerate(zip(nodes, clients, strict=True), 1)
         for one in _seen(number, node, client, load)
     ]
-    replication.of(lab).wait_until_caught_up()
-    return Checked(clients, 0, [], history=history, found=anomalies(history, final(lab)))
+    return Checked(list(clients), 0, [], history=history, found=anomalies(history, final))
 
 
 def _seen(number: int, node: str, client: CollidingClient, load: float) -> list[SeenTransaction]:

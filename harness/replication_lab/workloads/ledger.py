@@ -4,6 +4,7 @@ import os
 import re
 import string
 import threading
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -200,14 +201,12 @@ class Ledger:
 def wait_until_served(file: Path, since: float) -> None:
     """Wait until a statement sent after `since` is acknowledged in a ledger that is being written, or for a minute."""
     until = clock.timer() + SERVED_SECONDS
-    while clock.timer() < until and not serves_since(_last_lines(file), since):
-        clock.pause(SEEN_SECONDS)
-
-
-def _last_lines(file: Path) -> list[bytes]:
     with file.open("rb") as found:
-        found.seek(max(found.seek(0, os.SEEK_END) - LAST_BYTES, 0))
-        return found.read().splitlines()
+        while clock.timer() < until:
+            found.seek(max(found.seek(0, os.SEEK_END) - LAST_BYTES, 0))
+            if serves_since(found.read().splitlines(), since):
+                return
+            clock.pause(SEEN_SECONDS)
 
 
 class LedgerClients:
@@ -224,7 +223,7 @@ class LedgerClients:
     def run(self, write: Callable[[bytes], object]) -> None:
         """Write and read until `stop`; what ended a client is raised."""
         ledger, connect = self._ledger, self._connect
-        writers, watchers = _each(ledger.clients), _each(ledger.watchers)
+        writers, watchers = ([*Counter(clients).elements()] for clients in (ledger.clients, ledger.watchers))
         common = (ledger, self._began, write, self._stop)
         with ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool:
             try:
@@ -262,10 +261,6 @@ def _changed_rows(changes: Sequence[Change | None], answer: TransactionAnswer) -
         if change and change.sign:
             found[change.table] = found.get(change.table, 0) + change.sign * affected
     return found
-
-
-def _each(clients: dict[str, int]) -> list[str]:
-    return [node for node, many in clients.items() for _ in range(many)]
 
 
 @dataclass(frozen=True)

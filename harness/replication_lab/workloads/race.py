@@ -6,7 +6,7 @@ from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.proof import Proof
 from replication_lab.probes import disk_activity
 from replication_lab.probes.disk_activity import DiskWork
-from replication_lab.probes.lag import Lag, LagReadings
+from replication_lab.probes.lag import Lag
 from replication_lab.workloads.row_updates import Pace
 from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
@@ -42,7 +42,7 @@ def rate_between(applied: dict[str, float]) -> float:
     return rate
 
 
-def judged(lag: LagReadings, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
+def judged(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
     """Return whether RAID0 caught up and stayed in sync, and whether RAID1 kept up; None for an ambiguous load."""
     raid0 = _caught_up(lag, rate, began, caught_up is not None)
     raid1 = _kept_up(lag, rate, began)
@@ -54,7 +54,7 @@ def judged(lag: LagReadings, rate: float, began: float, caught_up: float | None)
     }
 
 
-def _caught_up(lag: LagReadings, rate: float, began: float, was_level: bool) -> bool | None:
+def _caught_up(lag: Lag, rate: float, began: float, was_level: bool) -> bool | None:
     """Return whether RAID0 is level at the end: False if it ends more than a burst behind, None if that is ambiguous.
 
     It is also None if RAID0 was not level before the end and is catching up: it had too little time. Within a burst of
@@ -67,7 +67,7 @@ def _caught_up(lag: LagReadings, rate: float, began: float, was_level: bool) -> 
     return None if least <= BURST or on_its_way or _stood_still(lag, "raid0") else False
 
 
-def _kept_up(lag: LagReadings, rate: float, began: float) -> bool | None:
+def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:
     """Return True if RAID1 was level at the end or its lag fell, False if its lag rose; else None."""
     rise = _rise(lag, "raid1", began)
     if _least_at_the_end(lag, "raid1") <= near(rate) or rise < -rate * READ_EVERY:
@@ -75,17 +75,17 @@ def _kept_up(lag: LagReadings, rate: float, began: float) -> bool | None:
     return False if rise > rate * READ_EVERY and not _stood_still(lag, "raid1") else None
 
 
-def _stood_still(lag: LagReadings, name: str) -> bool:
+def _stood_still(lag: Lag, name: str) -> bool:
     """Return whether an applier waited for its disks so long at the end that no trough of its lag is visible."""
     return lag.longest_pause(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1]) >= LEVEL_SECONDS / 2
 
 
-def _rise(lag: LagReadings, name: str, began: float) -> int:
+def _rise(lag: Lag, name: str, began: float) -> int:
     """Return the rise of a lag under the load in rows, between its troughs; each is exact to one reading."""
     return _least_at_the_end(lag, name) - lag.least(name, began, began + LEVEL_SECONDS)
 
 
-def _least_at_the_end(lag: LagReadings, name: str) -> int:
+def _least_at_the_end(lag: Lag, name: str) -> int:
     return lag.least(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1])
 
 

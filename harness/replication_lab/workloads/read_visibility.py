@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from replication_lab.model.experiment.measuring import PlainOutcome
-from replication_lab.workloads._colliding import FirstReads
+from replication_lab.workloads._colliding import read_ahead_ms
 from replication_lab.world.docker.lab import Lab
 
 # Thread switches and the reader's own query take a few ms on a busy machine; a WAN's round trip is far longer.
@@ -21,7 +21,7 @@ class FirstSeen:
 
         The samples are how long before its writer's answer another session read each row, in ms (negative: after).
         """
-        ahead_ms = lab.clients_place.make(FirstReads, lab.for_clients(lab.topology.source.name)).ahead_ms(self.rows)
+        ahead_ms = lab.clients_place.call(read_ahead_ms, lab.for_clients(lab.topology.source.name), self.rows)
         figures = {
             "trials": len(ahead_ms),
             "seen_early": sum(ahead > CLOCK_MS for ahead in ahead_ms),

@@ -1,8 +1,6 @@
 """Changes of single rows at random places of a table of wide rows, paced or as fast as the source takes them."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,7 +9,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.workloads import sysbench
 from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import USER, Lab
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Connection, Server
 
 SCRIPT = Path(__file__).with_suffix(".lua")
 # Two rows fill a page of 16 KiB, and none spills over into pages of its own.
@@ -39,29 +37,23 @@ class RowChanges:
         at_once.of_each(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes)
 
     def _fill(self, server: Server) -> None:
+        wide = f"REPEAT('a', {self.width}), REPEAT('b', {ROW_BYTES - self.width})"
+        rows = self.rows // len(self.databases)
         # In one session: a new connection would write the rows to the binary log.
         with server.session() as connection, connection.cursor() as cursor:
-            for statement in self._filling():
-                cursor.execute(statement)
-
-    def _filling(self) -> Iterator[str]:
-        rows = self.rows // len(self.databases)
-        yield "SET SESSION sql_log_bin = 0"
-        for database, table in zip(self.databases, self.tables, strict=True):
-            yield f"CREATE DATABASE IF NOT EXISTS {database}"
-            yield f"DROP TABLE IF EXISTS {table}"
-            yield (
-                f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
-                f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
-            )
-            # All that a change needs: applications have rights in their own database only.
-            yield f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'"
-            yield from (self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT))
-
-    def _insert(self, table: str, first: int, rows: int) -> str:
-        numbers = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
-        wide = f"REPEAT('a', {self.width}), REPEAT('b', {ROW_BYTES - self.width})"
-        return f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in numbers)}"
+            cursor.execute("SET SESSION sql_log_bin = 0")
+            for database, table in zip(self.databases, self.tables, strict=True):
+                cursor.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+                cursor.execute(f"DROP TABLE IF EXISTS {table}")
+                cursor.execute(
+                    f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
+                    f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1"
+                )
+                # All that a change needs: applications have rights in their own database only.
+                cursor.execute(f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'")
+                for first in range(1, rows + 1, ROWS_A_STATEMENT):
+                    some = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
+                    cursor.execute(f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in some)}")
 
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
@@ -82,18 +74,15 @@ class RowChanges:
             )
         return int(counted[1])
 
-    @contextmanager
-    def pacing(self, server: Server, seed: int, rate: float) -> Iterator["Pace"]:
-        """Yield a connected client of the source: connecting during the load would delay its begin."""
-        with server.session() as connection:
-            yield Pace(self, connection, rate, Random(seed))
-
 
 class Pace:
-    """One client that changes `rate` rows a second; after a delay it speeds up, so that the rate is kept."""
+    """One client that changes `rate` rows a second; after a delay it speeds up, so that the rate is kept.
 
-    def __init__(self, changes: RowChanges, connection, rate: float, dice: Random):
-        self._changes, self._connection, self.rate, self._dice = changes, connection, rate, dice
+    It gets a connection of the source: connecting during the load would delay its begin.
+    """
+
+    def __init__(self, changes: RowChanges, connection: Connection, rate: float, seed: int):
+        self._changes, self._connection, self.rate, self._dice = changes, connection, rate, Random(seed)
         self.rows, self._began = 0, clock.timer()
         self._ended = self._began
 

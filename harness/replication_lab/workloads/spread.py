@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
 
 from replication_lab.model.core.errors import LabError, as_lab_error
 from replication_lab.model.core.proof import Proof
@@ -66,11 +65,6 @@ class CpuUse:
 
     seconds: float
     throttled: int
-
-    @classmethod
-    def of(cls, usage: Mapping[str, Any]) -> "CpuUse":
-        """Return it from a sample of the Docker API's statistics."""
-        return cls(seconds_of(dict(usage)), usage["cpu_stats"]["throttling_data"]["throttled_periods"])
 
 
 def containers(lab: Lab) -> list[Service]:
@@ -150,8 +144,7 @@ def _shares(lab: Lab, used: Sequence[Service], clients: int, seed: int, rate: fl
 
     With a rate, the containers take turns, so that all transactions together begin at even times.
     """
-    number_of, places = len(used), [beside_nodes.on_machine(each.site) for each in used]
-    aheads = [place.ahead for place in places]
+    number_of, aheads = len(used), [beside_nodes.on_machine(each.site).ahead for each in used]
     begin, found = clock.timer() + START_SECONDS + SECONDS_A_CLIENT * clients, []
     for number, (service, ahead) in enumerate(zip(used, aheads, strict=True)):
         own, turn = clients // number_of + (number < clients % number_of), number / rate if rate else 0.0
@@ -201,7 +194,11 @@ def _used(lab: Lab) -> dict[str, CpuUse]:
     """Return what each running container of a lab has used."""
     lab.refresh()
     names = [name for name, container in lab.containers.items() if container.status == "running"]
-    return dict(zip(names, at_once.of_each(lambda name: CpuUse.of(lab.service(name).usage()), names), strict=True))
+    usages = at_once.of_each(lambda name: lab.service(name).usage(), names)
+    return {
+        name: CpuUse(seconds_of(usage), usage["cpu_stats"]["throttling_data"]["throttled_periods"])
+        for name, usage in zip(names, usages, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -215,15 +212,13 @@ class CpuGroup:
 def _groups(lab: Lab, used: Sequence[Service]) -> list[CpuGroup]:
     """Return for each container of the load those that share its CPUs."""
     site_of = {name: lab.service(name).site for name in lab.containers}
-    machines = reach.first_on_its_machine(set(site_of.values()))
-
-    def group(service: Service) -> CpuGroup:
+    machines, found = reach.first_on_its_machine(set(site_of.values())), []
+    for service in used:
         own = lab.pinned.get(service.name, "")
         there = [name for name, site in site_of.items() if machines[site] == machines[service.site]]
         shared = tuple(name for name in there if not own or lab.pinned.get(name, own) == own)
-        return CpuGroup(shared, len(own.split(",")) if own else machine.facts_at(service.site).cpus)
-
-    return [group(each) for each in used]
+        found.append(CpuGroup(shared, len(own.split(",")) if own else machine.facts_at(service.site).cpus))
+    return found
 
 
 def not_the_bottleneck(
@@ -242,10 +237,8 @@ def not_the_bottleneck(
     for share, group in zip(shares, groups, strict=True):
         name, used = share.service.name, {each: after[each].seconds - before[each].seconds for each in group.services}
         own = used[name] / max(took, 1e-3) / min(group.cpus, share.clients)
-        shared, waits = (
-            sum(used.values()) / max(took, 1e-3) / group.cpus,
-            after[name].throttled - before[name].throttled,
-        )
+        shared = sum(used.values()) / max(took, 1e-3) / group.cpus
+        waits = after[name].throttled - before[name].throttled
         # An engine that cannot count CPU time says zero.
         ok &= 0 < own and max(own, shared) <= BUSIEST and not waits
         limited = f", held back by a limit in {waits} periods" if waits else ""

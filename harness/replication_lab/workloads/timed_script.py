@@ -94,15 +94,14 @@ class TimedScript:
             proofs=[*([kept(self.rate, achieved)] if self.rate else []), *every.proofs, *proofs],
         )
 
-    def _extent(self, share: spread.Share) -> tuple[str, ...]:
-        if not share.rate:
-            return (f"--time={self.seconds}",)
-        paced = (f"--lab-rate={share.rate!r}", f"--lab-seconds={self.seconds}", f"--lab-events={share.events}")
-        return "--time=0", *paced
-
     def _command(self, share: spread.Share) -> list[str]:
         own = sysbench.command(SCRIPT, (share.host,), share.clients, share.port)
-        how = ("--events=0", f"--rand-seed={share.seed}", f"--lab-begin={share.begin!r}", *self._extent(share))
+        how = ["--events=0", f"--rand-seed={share.seed}", f"--lab-begin={share.begin!r}"]
+        if share.rate:
+            paced = (f"--lab-rate={share.rate!r}", f"--lab-seconds={self.seconds}", f"--lab-events={share.events}")
+            how += ["--time=0", *paced]
+        else:
+            how.append(f"--time={self.seconds}")
         return [*own, *self.options, *how, "run"]
 
     def _alone(self, lab: Lab) -> list[str]:

@@ -48,8 +48,7 @@ from replication_lab.model.question.sql_text import lines_of
 from replication_lab.probes.round_trip import bare_links
 from replication_lab.replication.source_replica import followed
 from replication_lab.workloads import spread
-from replication_lab.workloads.checked_transactions import CheckedTransactions
-from replication_lab.workloads.histories import ANOMALIES
+from replication_lab.workloads.histories import ANOMALIES, CheckedTransactions
 from replication_lab.workloads.inserts import TABLE, Inserted, Inserts
 from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.timed_script import TimedScript, quoted, script_of

@@ -24,7 +24,7 @@ class Setting:
     name: str
     unset: Value
     said: str
-    check: Callable[[str, Any], None]
+    check: Callable[[str, Any], object]
 
     def refusal(self, where: str, fault: str, value: object, expected: str) -> LabError:
         return LabError(f"{where}: {fault} with {self.said.format(value)}", expected, "./lab drill")

@@ -1,4 +1,4 @@
-"""Inserts that a replica applies only after the last one, so that nothing else limits how fast it applies them."""
+"""Inserts, and what replicas cost or do after them: rows that one applies afterwards, CPU time that a source takes."""
 
 from dataclasses import dataclass
 
@@ -41,3 +41,33 @@ class AppliedInserts:
         applied = made.commits / (clock.timer() - began)
         figures = {"applied_rows_per_second": applied, "source_rows_per_second": made.throughput}
         return PlainOutcome(made.commits, figures, proofs=[waited])
+
+
+# The longest time until a replica has received all.
+RECEIVE_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class InsertsWithCpu:
+    """`rows` inserts, `think_ms` after one another; the first `replicas` of the topology receive them."""
+
+    rows: int
+    think_ms: float
+    replicas: int
+
+    def prepare(self, lab: Lab) -> None:
+        Inserts().prepare(lab)
+
+    def run(self, lab: Lab, seed: int) -> PlainOutcome:
+        """Run the client; `source_cpu_ms` is the CPU time of the source's container for each insert."""
+        source = lab.topology.source.name
+        nodes = [Replica(lab.node(node.name).server()) for node in lab.topology.replicas[: self.replicas]]
+        before = lab.all_containers.cpu_seconds()[source]
+        found = Inserts(rows=self.rows, think_ms=self.think_ms).run(lab, seed)
+        end = BinaryLog(lab.node(source).server()).end()
+        # The source works for a replica until that has received all, which may be later than the client's last answer.
+        for node in nodes:
+            node.wait_until_received(end, RECEIVE_SECONDS)
+        used = lab.all_containers.cpu_seconds()[source] - before
+        figures = {name: value for name, value in found.figures.items() if value is not None}
+        return PlainOutcome(found.commits, {**figures, "source_cpu_ms": 1000 * used / found.commits}, found.samples)
