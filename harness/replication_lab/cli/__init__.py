@@ -212,7 +212,8 @@ def _refuse_deleted_folder() -> None:
 
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
-    if extra := _missing_extra(error):
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if extra := EXTRAS.get(missing.partition(".")[0]):
         from replication_lab.world import folders
 
         return LabError(
@@ -255,12 +256,6 @@ def _left_by(stop: KeyboardInterrupt) -> list[str]:
     if not said and COMMANDS.get(Deferred.used, {}).get("changes"):
         said = ["it may have acted in part; ./lab status shows the state now"]
     return said
-
-
-def _missing_extra(error: Exception) -> str:
-    """Return the extra that has the missing module; an empty string for any other error."""
-    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    return EXTRAS.get(missing.partition(".")[0], "")
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:

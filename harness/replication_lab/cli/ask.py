@@ -36,14 +36,13 @@ FIRST_LINE = "# yaml-language-server: $schema="
 # Each load has a seed of its own, a thousand times this at most, which sysbench reads as a number of 32 bits.
 HIGHEST_SEED = 2_000_000
 
+of_topologies = click.argument(
+    "arguments", nargs=-1, metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.completed_by(catalogue.topologies)
+)
+
 
 @command("ask")
-@click.argument(
-    "arguments",
-    nargs=-1,
-    metavar="TOPOLOGY[,TOPOLOGY…]",
-    shell_complete=names.completed_by(catalogue.topologies),
-)
+@of_topologies
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--case", "cases", multiple=True, metavar="NAME=VALUE,NAME=VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
@@ -250,12 +249,7 @@ def _schema_for(path: Path) -> str:
 
 
 @command("predict")
-@click.argument(
-    "arguments",
-    nargs=-1,
-    metavar="TOPOLOGY[,TOPOLOGY…]",
-    shell_complete=names.completed_by(catalogue.topologies),
-)
+@of_topologies
 @click.option("--clients", metavar="VALUES")
 @click.option("--replicas", metavar="VALUES")
 @click.option("--rtt", metavar="VALUES")

@@ -78,7 +78,9 @@ def _as_data(found: Comparison) -> dict[str, object]:
 @click.option("--saved", type=click.Path(file_okay=False, exists=True, path_type=Path), metavar="FOLDER")
 @as_json
 def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
-    kept = {(found.run, found.started): found for found in [*_of_files(saved), *runs.digests()]}
+    files = sorted(saved.glob("*.json")) if saved else []
+    of_files = [decode(file.read_bytes(), str(file)) for file in files]
+    kept = {(found.run, found.started): found for found in [*of_files, *runs.digests()]}
     found = [
         series
         for series in model.history(kept.values())
@@ -102,10 +104,6 @@ def history(claim: str | None, experiment: str | None, engine: str | None, saved
             out.print(over_time.run_by_run(series))
     else:
         out.print(over_time.overview(found))
-
-
-def _of_files(folder: Path | None) -> list[Digest]:
-    return [decode(file.read_bytes(), str(file)) for file in sorted(folder.glob("*.json"))] if folder else []
 
 
 def _series_data(series: model.Series) -> dict[str, object]:

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -77,7 +78,7 @@ def drill(
     **others: Any,
 ) -> None:
     if others["name"] or others["probe"] or others["probe_in"]:
-        _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
+        _run(_on_attached(topology, fault, seconds, others), seed, count, keep, json_)
     if not topology:
         besides = others["endpoint"] or others["manager"] or others["settings"]
         if fault or seconds is not None or keep or count > 1 or besides:
@@ -94,17 +95,18 @@ def drill(
     drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
     server = server_of(topology, others["engine"], others["image"])
     sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"])
-    _run(
-        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
-        *(count, keep, json_),
-    )
+    _run(partial(runs.drill, topology, server, drills, tell=tell, keep=keep, sites=sites), seed, count, keep, json_)
 
 
-def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
-    """Run drills this many times, print each summary, and exit with the worst status."""
+# Runs drills with a seed.
+Once = Callable[[int], tuple[Path, DrillsSummary]]
+
+
+def _run(once: Once, seed: int, count: int, keep: bool, json_: bool) -> NoReturn:
+    """Run drills this many times, each time with the next seed, print each summary, and exit with the worst status."""
     summaries = []
     for number in range(count):
-        folder, summary = once(number)
+        folder, summary = once(seed + number)
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)
@@ -119,14 +121,8 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     sys.exit(worst(summary.exit_code for summary in summaries))
 
 
-def _on_attached(
-    topology: str | None,
-    fault: str | None,
-    seconds: float | None,
-    how: tuple[int, int, bool, bool],
-    others: Mapping[str, Any],
-) -> NoReturn:
-    seed, count, keep, json_ = how
+def _on_attached(topology: str | None, fault: str | None, seconds: float | None, others: Mapping[str, Any]) -> Once:
+    """Return what runs the drills of an attached project; LabError for options that it cannot have."""
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
     if others["endpoint"] or others["manager"] or others["settings"]:
@@ -145,7 +141,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    return partial(runs.drill_attached, lab, drills, tell=tell, probe=probe)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from replication_lab import experiments, runs
 from replication_lab.cli import command, names, options
@@ -116,9 +115,8 @@ def _servers(engine: str | None, image: Sequence[str]) -> list[str]:
 
 
 def _refuse_a_margin_alone(experiment: str, against: Against | None) -> None:
-    context = click.get_current_context()
-    if not against and context.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
-        margin = context.params["margin"]
+    if not against and options.is_given("margin"):
+        margin = click.get_current_context().params["margin"]
         raise LabError(
             f"--margin {margin} without --against",
             "a server to compare with",
@@ -139,10 +137,8 @@ def _against(against: str | None, margin: str) -> Against | None:
 
 
 def _refuse_for_a_question() -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        if given and parameter.name in DECIDED_BY_A_FILE:
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in DECIDED_BY_A_FILE and options.is_given(parameter.name):
             raise LabError(
                 f"{parameter.opts[0]} cannot be used with the file of a question",
                 "only the file, which gives the engine, the settings, the cases, the claims and the sizes",

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import cli, command, console, names, output
@@ -14,6 +13,7 @@ from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import (
     address_of,
     as_json,
+    is_given,
     of_cnf,
     of_disks,
     of_endpoint,
@@ -84,11 +84,10 @@ def up(
     **others: Any,
 ) -> None:
     topology = catalogue.resized(topology, replicas, relays)
-    source = click.get_current_context().get_parameter_source
     settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")), ENDPOINT)
     settings, of_manager_ = settings_apart(settings, MANAGER)
     cnf = cnf_files(others.pop("cnf"))
-    given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
+    given = [f"--{each}" for each in others if is_given(each)]
     placed = labs.storage_of(topology, storage, given, **others)
     found = catalogue.topology(topology)
     changed = {link: labs.known_toxic(asked).name for link, asked in parse_links(toxics, "--toxic").items()}

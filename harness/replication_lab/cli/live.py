@@ -3,7 +3,7 @@
 import queue
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from rich.text import Text
 from replication_lab import VERSION
 from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import Shown, ViewSession, viewing
 from replication_lab.model.core import quantity
@@ -92,7 +91,8 @@ def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **
     if form == PROMETHEUS:
         _serve_figures(PORT if port is None else port, json_, of_view)
         return
-    with _session(**of_view) as session, _shown(form) as shown:
+    on_screen = Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
+    with _session(**of_view) as session, on_screen as shown:
         for state in _states(session, seconds):
             if shown:
                 shown.update(screen(session.hello(), state), refresh=True)
@@ -112,17 +112,12 @@ def _refuse_of_another_format(form: str, seconds: float | None, port: int | None
             raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
 
 
-def _shown(form: str) -> AbstractContextManager[Live | None]:
-    return Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
-
-
 def _serve_figures(port: int, json_: bool, of_view: dict[str, Any]) -> None:
     from replication_lab.live.server import measuring
 
-    with _session(**of_view) as session:
-        with measuring(lambda: prometheus.text_of(session.hello(), session.state()), port) as address:
-            _print_address(address, json_)
-            session.wait()
+    with _session(**of_view) as session, measuring(session, port) as address:
+        _print_address(address, json_)
+        session.wait()
 
 
 def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState]:
@@ -191,10 +186,8 @@ def _nodes(state: ViewedState) -> Table:
 
 
 def _lag(node: ViewedNode) -> str:
-    seconds = "" if node.lag_s is None else f"{node.lag_s:g} s"
-    return seconds + ("" if node.behind is None else f", {node.behind} behind").removeprefix(
-        ", " if not seconds else ""
-    )
+    seconds = [] if node.lag_s is None else [f"{node.lag_s:g} s"]
+    return ", ".join(seconds if node.behind is None else [*seconds, f"{node.behind} behind"])
 
 
 def _links(state: ViewedState) -> Table:

@@ -207,7 +207,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 def switchover(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
-    print_json(done) if json_ else output.switched(out, done)
+    print_json(done) if json_ else output.say(out, "switched", done=done)
 
 
 @command("rejoin")

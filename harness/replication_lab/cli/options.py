@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from replication_lab.cli import names
 from replication_lab.cli.console import CSV, tell
@@ -48,6 +49,11 @@ def all_of(*parameters: Decorator) -> Decorator:
     return added
 
 
+def is_given(name: str) -> bool:
+    """Return whether the user gave this option of the command that runs; False for its default."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 class Written(click.ParamType):
     """A duration, rate or count as the user writes it; the command gets the number, in seconds or a second."""
 
@@ -69,10 +75,10 @@ class Written(click.ParamType):
         return int(found) if self._quantity.is_whole else found
 
 
-def of_duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
+def of_duration(default: str | None, low: float = 0, high: float = math.inf) -> Decorator:
     """Return the option --duration; the command gets seconds."""
     kind = Written(DURATION, low, high)
-    return click.option("--duration", "-d", name, type=kind, default=default, show_default=True, metavar="TIME")
+    return click.option("--duration", "-d", "seconds", type=kind, default=default, show_default=True, metavar="TIME")
 
 
 def of_runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
@@ -132,23 +138,8 @@ def server_of(topology: str, engines: Sequence[str], images: Sequence[str]) -> s
     return text_of_nodes(by_node(lab_text(engines, images), nodes, catalogue.default_engine(topology)))
 
 
-of_endpoint = click.option(
-    "--endpoint",
-    shell_complete=names.completed_by(catalogue.endpoints),
-    metavar="NAME",
-    help="Put a proxy in front of the nodes, and let clients use its address: haproxy.  [default: none]",
-)
-
-
-of_manager = click.option(
-    "--manager",
-    shell_complete=names.completed_by(catalogue.managers),
-    metavar="NAME",
-    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived, mha, "
-    "pacemaker.  [default: the lab promotes]",
-)
-
-
+of_endpoint = click.option("--endpoint", shell_complete=names.completed_by(catalogue.endpoints), metavar="NAME")
+of_manager = click.option("--manager", shell_complete=names.completed_by(catalogue.managers), metavar="NAME")
 of_sites = all_of(
     click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),

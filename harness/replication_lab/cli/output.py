@@ -15,7 +15,6 @@ from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, 
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.server_name import VENDORS
-from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
@@ -98,18 +97,6 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
         out.print(f"to undo: ./lab start {' '.join(nodes)} --lab {lab.name}", markup=False)
 
 
-def switched(out: Console, done: TakenOver) -> None:
-    """Print which node accepts writes after a planned switchover, and how long none did."""
-    if done.old == done.source:
-        out.print(f"{done.source} accepts writes already")
-        return
-    out.print(f"{done.source} accepts writes in place of {done.old}; none did for {done.seconds or 0:.1f} s")
-    if done.repointed:
-        out.print(f"  its replicas: {', '.join(done.repointed)}")
-    for name, why in done.left.items():
-        out.print(f"  left to do: {name}: {why}")
-
-
 def migrated(out: Console, done: "Migrated") -> None:
     """Print each step's seconds, and the lag before and after."""
     table = Table("step", "s", box=None)
@@ -189,11 +176,7 @@ def _node(node: NodeView) -> str:
 
 def _link(link: LinkView) -> str:
     toxics = ", ".join(link.toxics) or "no toxic"
-    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{_use(link)}"
-
-
-def _use(link: LinkView) -> str:
-    return f"; {plain(link.use)}" if link.use else ""
+    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{f'; {plain(link.use)}' if link.use else ''}"
 
 
 def _trip(link: LinkView) -> str:

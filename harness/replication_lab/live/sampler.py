@@ -25,14 +25,6 @@ MISSING = "missing"
 
 
 @dataclass
-class Since:
-    """A state and when it began."""
-
-    state: str
-    at: float
-
-
-@dataclass
 class Sampler:
     """The lab's watched parts; `sample` makes the next sample of them, and `nodes` and `explained` describe it."""
 
@@ -50,7 +42,8 @@ class Sampler:
     containers: Callable[[], Mapping[str, str]]
     began: float = field(default_factory=clock.timer)
     _last: float = field(default_factory=clock.timer)
-    _since: dict[str, Since] = field(default_factory=dict)
+    # By node: its state, and when that began.
+    _since: dict[str, tuple[str, float]] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
     _waits: float | None = None
     _behind: dict[str, int | None] = field(default_factory=dict)
@@ -94,8 +87,8 @@ class Sampler:
         seen = {name: watch.seen for name, watch in self.watches.items()}
         self._views = {name: self._view(name, each.view) for name, each in seen.items()}
         for name, view in self._views.items():
-            if name not in self._since or self._since[name].state != str(view):
-                self._since[name] = Since(str(view), now)
+            if name not in self._since or self._since[name][0] != str(view):
+                self._since[name] = str(view), now
         states = {name: said(view) for name, view in self._views.items()}
         self.route.node = self.kind.written_by(states, self.route.node)
         written = seen[self.route.node].transactions
@@ -171,7 +164,7 @@ class Sampler:
                 state=states[node],
                 others=self._others(states, node),
                 nodes=len(states),
-                since=now - self._since[node].at,
+                since=now - self._since[node][1],
                 silent=now - self.tally.committed_at,
                 clients=self.clients,
                 rate=self.rate,
@@ -198,11 +191,6 @@ class Sampler:
 def said(view: View) -> str:
     """Return a node's state without the number of nodes that it sees."""
     return view.error or view.says
-
-
-def came_back(before: Mapping[str, Level], now: Mapping[str, Level]) -> list[str]:
-    """Return the nodes that did not answer before and are well now."""
-    return [name for name, level in now.items() if level is Level.GOOD and before.get(name) is Level.BAD]
 
 
 # A commit waits for one of the links that carry it. Here is the place of its round trip in the list of theirs, the

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from replication_lab import replication
 from replication_lab.lab import disks, killed_views
-from replication_lab.live import node_control, sampler
+from replication_lab.live import node_control
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
@@ -22,7 +22,7 @@ from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.live import view
-from replication_lab.model.live.view import Gone, ViewedState
+from replication_lab.model.live.view import Gone, Level, ViewedState
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
@@ -70,7 +70,7 @@ class ViewSession:
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
-        self._levels: dict[str, view.Level] = {}
+        self._levels: dict[str, Level] = {}
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
@@ -189,11 +189,11 @@ class ViewSession:
             self._notes.append(f"Clients write to {self._written_at} instead of {before}.")
         state = self.show()
         self._recorder.note(state)
-        levels = {node.name: node.level for node in state.nodes}
+        came_back = any(node.level is Level.GOOD and self._levels.get(node.name) is Level.BAD for node in state.nodes)
         # What was found on another node says nothing of the one that clients write to now.
-        if self.clients and (before != self._written_at or sampler.came_back(self._levels, levels)):
+        if self.clients and (before != self._written_at or came_back):
             self._ledger_check.check()
-        self._levels = levels
+        self._levels = {node.name: node.level for node in state.nodes}
 
     def _control_of(self, link: Link) -> LinkControl:
         return LinkControl(self.lab, link, self._link_changed, self._actions.verified)
