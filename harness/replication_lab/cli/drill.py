@@ -13,23 +13,9 @@ import msgspec
 from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
-from replication_lab.cli import command, listing, names
+from replication_lab.cli import command, listing, names, options
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import (
-    as_json,
-    clients_from,
-    keep_failed,
-    of_duration,
-    of_endpoint,
-    of_engine,
-    of_image,
-    of_manager,
-    of_runs,
-    of_sites,
-    server_of,
-    sites_of,
-)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
@@ -51,21 +37,21 @@ from replication_lab.world.files import write_whole
     "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
 )
 @click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@of_duration(None)
+@options.of_duration(None)
 @click.option("--seed", default=7, show_default=True)
-@of_engine
-@of_image
-@of_runs(1, "count")
-@of_sites
-@of_endpoint
-@of_manager
+@options.of_engine
+@options.of_image
+@options.of_runs(1, "count")
+@options.of_sites
+@options.of_endpoint
+@options.of_manager
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
-@clients_from
-@keep_failed
+@options.clients_from
+@options.keep_failed
 @click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
 @click.option("--probe", metavar="URL|COMMAND")
 @click.option("--probe-in", metavar="SERVICE", default="")
-@as_json
+@options.as_json
 def drill(
     *,
     topology: str | None,
@@ -90,11 +76,13 @@ def drill(
         listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
-    of_endpoint_, of_manager_ = _companions(others["settings"])
-    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
-    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
-    server = server_of(topology, others["engine"], others["image"])
-    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"])
+    of_endpoint, of_manager = _companions(others["settings"])
+    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint)
+    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager)
+    server = options.server_of(topology, others["engine"], others["image"])
+    sites = options.sites_of(
+        catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"]
+    )
     _run(partial(runs.drill, topology, server, drills, tell=tell, keep=keep, sites=sites), seed, count, keep, json_)
 
 
@@ -156,15 +144,15 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
 
 
 def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
-    servers, of_manager_ = settings_apart(settings, MANAGER)
+    settings, of_endpoint = settings_apart(pairs("--set", given), ENDPOINT)
+    servers, of_manager = settings_apart(settings, MANAGER)
     if servers:
         raise LabError(
             f"--set {next(iter(servers))} in a drill, whose file sets the servers",
             "settings of the endpoint or of the manager",
             "--set endpoint.inter=500",
         )
-    return of_endpoint_, of_manager_
+    return of_endpoint, of_manager
 
 
 def _with_fault(fault: str | None) -> str:
@@ -179,12 +167,12 @@ SHORTEST = "shortest.yaml"
 @click.option(
     "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
 )
-@of_duration("1h", low=0.001)
+@options.of_duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
-@of_engine
-@of_image
-@as_json
+@options.of_engine
+@options.of_image
+@options.as_json
 def soak(
     *,
     topology: str,
@@ -196,7 +184,7 @@ def soak(
     json_: bool,
 ) -> None:
     schedule = soaks.read(file) if file else soaks.draw(catalogue.topology(topology), seed, seconds / 60)
-    server = server_of(schedule.topology, engine, image)
+    server = options.server_of(schedule.topology, engine, image)
     folder, summary = runs.soak(schedule, server, math.inf if file else seconds, tell)
     print_summary(summary, json_)
     tell(f"record, ledgers, schedule and report: {folders.from_here(folder)}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from replication_lab.experiments.question.disks import on_disks, storage_of
@@ -15,7 +15,7 @@ from replication_lab.model.core.statistics import FEWEST_OF_A_MEAN
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Arrange, Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.model.lab.option_file import options_of
@@ -247,24 +247,26 @@ def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
             f"./lab run {experiment.name} --against {asked.name}",
         )
     twins = {case.name: _twin(experiment, case, asked) for case in experiment.cases}
-    names = {case: twin.name for case, twin in twins.items()}
     judged = {case: twin.about for case, twin in twins.items()} if asked.cnf else {}
     whose = "without it" if asked.cnf else f"with {asked.name}"
-    claims = _claims(experiment, asked, lambda case, figure: _over(case, names[case], figure, asked), whose, judged)
+
+    def ratio(case: str, figure: str) -> Ratio:
+        """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
+        own, other = Figure(case, figure), Figure(twins[case].name, figure)
+        return other / own if asked.cnf else own / other
+
+    presets = {
+        name: replace(preset, cases=tuple(each for case in preset.cases for each in (case, twins[case].name)))
+        for name, preset in experiment.presets.items()
+    }
     return replace(
         experiment,
         cases=(*experiment.cases, *twins.values()),
-        claims=(*experiment.claims, *claims),
-        presets={name: _of_both(preset, twins) for name, preset in experiment.presets.items()},
-        arrange=_Started(experiment).arrange,
+        claims=(*experiment.claims, *_claims(experiment, asked, ratio, whose, judged)),
+        presets=presets,
+        arrange=_with_files(experiment.arrange),
         against=asked,
     )
-
-
-def _over(case: str, twin: str, figure: str, asked: Against) -> Ratio:
-    """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
-    own, other = Figure(case, figure), Figure(twin, figure)
-    return other / own if asked.cnf else own / other
 
 
 def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:
@@ -289,19 +291,14 @@ def twins_of(experiment: Experiment[Lab], case: str) -> list[str]:
     return [case, _name(case, against)] if against and not against.server else [case]
 
 
-def _of_both(preset: Preset, twins: dict[str, Case]) -> Preset:
-    return replace(preset, cases=tuple(name for case in preset.cases for name in (case, twins[case].name)))
-
-
-@dataclass(frozen=True)
-class _Started:
-    """An experiment of which some labs were started with a file, and the proof of its options over each load."""
-
-    experiment: Experiment[Lab]
+def _with_files(arrange: Arrange[Lab]) -> Arrange[Lab]:
+    """Return the arrangement of a case that also proves, over the load, the options of the file of its lab."""
 
     @contextmanager
-    def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
+    def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
         file = case.lab.cnf if case.lab else None
-        with self.experiment.arrange(lab, case) as watch:
+        with arrange(lab, case) as watch:
             options = start_options.on_every_node(lab, file) if file else {}
             yield AlsoProves(watch, lambda: start_options.proofs(lab, options))
+
+    return arranged

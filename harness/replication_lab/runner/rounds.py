@@ -107,12 +107,15 @@ class Run:
     def opening(self) -> record.RunOpening:
         """Return the first event of the record: what is run, with which settings, and where."""
         plan = {"min_rounds": self.preset.min_rounds, "max_rounds": self.preset.max_rounds, "alpha": self.preset.alpha}
+        # The sizes that differ on a family of servers, such as `window on mysql`.
+        own = self.preset.own_sizes.items()
+        own_sizes = {f"{name} on {family}": size for family, sizes in own for name, size in sizes.items()}
         return record.RunOpening(
             experiment=self.experiment.name,
             preset=self.preset.name,
             seed=self.asked.seed,
             engines=self.engines,
-            settings={**plan, **self.preset.sizes, **self._own_sizes()},
+            settings={**plan, **self.preset.sizes, **own_sizes},
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
@@ -123,11 +126,6 @@ class Run:
             obligations=self.world.obligations,
             started=self.world.now(),
         )
-
-    def _own_sizes(self) -> dict[str, object]:
-        """Return the sizes that differ on a family of servers, such as `window on mysql`."""
-        own = self.preset.own_sizes
-        return {f"{name} on {family}": size for family, sizes in own.items() for name, size in sizes.items()}
 
     def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:

@@ -54,7 +54,7 @@ def replication_of(values: Values, topology: Topology) -> str:
 
 def nodes_with_servers(topology: Topology) -> list[str]:
     """Return the nodes on which variables are set: on a replicated disk only the one that serves."""
-    nodes = [topology.source] if _has_machines(topology) else topology.nodes
+    nodes = [topology.source] if replication.kind_of(topology).in_machines else topology.nodes
     return [node.name for node in nodes]
 
 
@@ -77,37 +77,25 @@ def refuse_slow_replicas(topology: Topology) -> None:
 
 
 def _refuse_missing_choice(name: str, topology: Topology) -> None:
+    kind = replication.kind_of(topology)
     if name == PROTOCOL:
-        if not replication.kind_of(topology).protocols:
+        if not kind.protocols:
             raise LabError(
                 f"{topology.name} has no replicated disk, so it has no setting {name}",
                 "a topology whose disk DRBD replicates",
                 f"./lab ask drbd --vary {name}=A,B,C",
             )
-    elif not (follows_a_source(topology) and all(link.source == topology.source.name for link in topology.links)):
+    elif not kind.follows_a_source or any(link.source != topology.source.name for link in topology.links):
+        why = kind.why_fixed or "one of its replicas replicates from another replica, always asynchronously"
         raise LabError(
-            f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
+            f"{topology.name} has no setting {name}: {why}",
             "a topology of a source and replicas that all replicate from it",
             f"./lab ask semisync --vary {name}=…",
         )
 
 
-def _why_no_choice(topology: Topology) -> str:
-    fixed = replication.kind_of(topology).why_fixed
-    return fixed or "one of its replicas replicates from another replica, always asynchronously"
-
-
-def follows_a_source(topology: Topology) -> bool:
-    """Return whether it is a source with replicas."""
-    return replication.kind_of(topology).follows_a_source
-
-
-def _has_machines(topology: Topology) -> bool:
-    return replication.kind_of(topology).in_machines
-
-
 def refuse_a_file_for_machines(asked: AskedSetting, topology: Topology) -> None:
-    if asked.is_file and _has_machines(topology):
+    if asked.is_file and replication.kind_of(topology).in_machines:
         raise LabError(
             f"{asked.name}: the servers of {topology.name} run in virtual machines, "
             "which are not restarted with a file",
@@ -149,7 +137,7 @@ def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> Non
 
 
 def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None:
-    if not follows_a_source(topology):
+    if not replication.kind_of(topology).follows_a_source:
         raise LabError(
             f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
             "a topology of a source and replicas",

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from replication_lab.experiments.question.topologies import follows_a_source, nodes_with_servers
+from replication_lab import replication
+from replication_lab.experiments.question.topologies import nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.proof import Proof
@@ -130,7 +131,7 @@ def _unknown(server: Server, name: str) -> LabError:
 @contextmanager
 def _stopped_applier(lab: Lab, server: Server) -> Iterator[None]:
     """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    is_replica = follows_a_source(lab.topology) and server.name != lab.topology.source.name
+    is_replica = replication.kind_of(lab.topology).follows_a_source and server.name != lab.topology.source.name
     if is_replica:
         Replica(server).stop()
     try:
