@@ -292,7 +292,7 @@ def tick(view, *names):
 def viewed(lab):
     """Return the view of a lab whose nodes and links have answered just now, without its threads."""
     lab.servers["source"].semisync = replace(lab.servers["source"].semisync, enabled=True, active=True)
-    view = session.ViewSession(lab, 4, 400.0, lambda _: None, "1")
+    view = session.ViewSession(lab, 4, 400.0, lambda _: None)
     tick(view)
     return view
 
@@ -326,7 +326,7 @@ def test_commits_have_waited_since_the_last_one(lab):
 def test_the_ledger_is_compared_when_clients_write_to_another_node(fake_world):
     """Whatever made them; what was lost is not known before."""
     lab = FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
-    view, compared = session.ViewSession(lab, 4, 400.0, lambda _: None, "1"), threading.Event()
+    view, compared = session.ViewSession(lab, 4, 400.0, lambda _: None), threading.Event()
     tick(view)
     assert (view.state().load.node, view.state().ledger.checked_on) == ("node1", "")
     view.subscribe(lambda state: state.ledger.checked_on and compared.set())

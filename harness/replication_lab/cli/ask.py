@@ -200,7 +200,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         },
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
-        margin=options.percentage(asked["margin"], "--margin"),
+        margin=options.percentage(asked["margin"]),
         workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
         script_options=pairs("--script-option", asked["script_options"]),
         schema=_given(asked["schema"]),

@@ -28,7 +28,7 @@ MOST_MARGIN = 0.9
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @as_json
 def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
-    share = percentage(margin, "--margin")
+    share = percentage(margin)
     if not 0 < share <= MOST_MARGIN:
         raise LabError(f"--margin is {margin}", f"more than 0 % and at most {MOST_MARGIN:.0%}", "--margin 10%")
     found = compare(_digests(before), _digests(after), share, figures)

@@ -128,7 +128,7 @@ def _against(against: str | None, margin: str) -> Against | None:
     """Return what to compare with, whose commit may be any revision."""
     if not against:
         return None
-    share = options.percentage(margin, "--margin")
+    share = options.percentage(margin)
     if against.endswith(".cnf"):
         return Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
     if against.startswith(GIT):

@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab import VERSION
 from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.live.labs import USUAL, viewed
@@ -54,7 +53,7 @@ def _session(
     image: tuple[str, ...],
 ) -> Iterator[ViewSession]:
     server = options.server_of(topology or USUAL, engine, image) if engine or image else None
-    with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
+    with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report) as session:
         yield session
 
 
@@ -89,7 +88,11 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
     _refuse_of_another_format(form, seconds, port, json_)
     if form == PROMETHEUS:
-        _serve_figures(PORT if port is None else port, json_, of_view)
+        from replication_lab.live.server import measuring
+
+        with _session(**of_view) as session, measuring(session, PORT if port is None else port) as address:
+            _print_address(address, json_)
+            session.wait()
         return
     on_screen = Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
     with _session(**of_view) as session, on_screen as shown:
@@ -110,14 +113,6 @@ def _refuse_of_another_format(form: str, seconds: float | None, port: int | None
     for option, is_given, forms in of_formats:
         if is_given and form not in forms:
             raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
-
-
-def _serve_figures(port: int, json_: bool, of_view: dict[str, Any]) -> None:
-    from replication_lab.live.server import measuring
-
-    with _session(**of_view) as session, measuring(session, port) as address:
-        _print_address(address, json_)
-        session.wait()
 
 
 def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState]:

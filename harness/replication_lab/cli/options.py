@@ -194,9 +194,9 @@ def load_of(places: str | None, address: str | None) -> SpreadLoad | None:
     return spread
 
 
-def percentage(text: str, option: str) -> float:
-    """Return "10%" as 0.1. Raise LabError for anything else."""
+def percentage(text: str) -> float:
+    """Return the "10%" of --margin as 0.1. Raise LabError for anything else."""
     try:
         return float(text.removesuffix("%").strip()) / 100
     except ValueError:
-        raise LabError(f"{option} {text!r} is not a percentage", "a number of percent", f"{option} 10%") from None
+        raise LabError(f"--margin {text!r} is not a percentage", "a number of percent", "--margin 10%") from None

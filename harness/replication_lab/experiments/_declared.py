@@ -87,7 +87,9 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         "workload": _loader(load),
         **further,
     }
-    beside = _data_beside(Path(module["__file__"]))
+    file = Path(module["__file__"]).with_suffix(".yaml")
+    # With the citation of what they compare with.
+    beside = parse_data(file.read_bytes(), file.stem).citing(catalogue.sources()) if file.is_file() else Data()
 
     def made(wan: Far, **data: Data) -> Experiment[Lab]:
         parts: dict[str, Any] = {"words": words or {}, **common, **(at(wan) if at else {}), **data}
@@ -113,12 +115,6 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     # Only the published distance is compared with what is known.
     found = module[DECLARED] = made(PUBLISHED, data=beside.of_claims())
     return found
-
-
-def _data_beside(file: Path) -> Data:
-    """Return the data in the YAML file beside an experiment's, with the citation of what they compare with."""
-    data = file.with_suffix(".yaml")
-    return parse_data(data.read_bytes(), data.stem).citing(catalogue.sources()) if data.is_file() else Data()
 
 
 def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:

@@ -168,15 +168,16 @@ def _in_force(case: Case) -> dict[str, str]:
 
 def _has_settings(looks: list[MachineLook], asked: dict[str, str]) -> Proof:
     """Prove that DRBD acts on the case's options: one that is accepted and ignored would make it another case."""
-    found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
+    # Without a connection a machine has none of a connection's options to report.
+    found = [
+        (name, look.settings.get(name, "nothing"))
+        for look in looks
+        for name in DEFAULTS
+        if name not in OF_CONNECTION or look.status.connection != STAND_ALONE
+    ]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
     return Proof.same("DRBD's options match the case, before the load and after it", ", ".join(other) or said, said)
-
-
-def _told_by(look: MachineLook) -> list[str]:
-    """Return the options that a machine can report: without a connection it has none of a connection's."""
-    return [name for name in DEFAULTS if name not in OF_CONNECTION or look.status.connection != STAND_ALONE]
 
 
 def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
@@ -192,16 +193,14 @@ def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 
-def write_and_flush_us() -> tuple[float, float]:
-    """Return W and F of the cases' disk: the time of a write and of a flush, in microseconds."""
-    limits = catalogue.disk(DISK).limits
-    return 1e6 / limits.writes_per_second, float(limits.flush_us)
-
-
 def kept() -> float:
-    """Return the law's share: a commit waits W alone, and W + F if the peer flushes after it; the loss is F/(W+F)."""
-    write, flush = write_and_flush_us()
-    return write / (write + flush)
+    """Return the law's share: a commit waits W alone, and W + F if the peer flushes after it; the loss is F/(W+F).
+
+    W and F are the times of a write and of a flush of the cases' disk.
+    """
+    limits = catalogue.disk(DISK).limits
+    write_us = 1e6 / limits.writes_per_second
+    return write_us / (write_us + limits.flush_us)
 
 
 experiment(

@@ -40,14 +40,11 @@ CALIBRATIONS = {
 
 def _cases() -> tuple[Case, ...]:
     return tuple(
-        Case(f"{name}-{node}", f"{said}, {each.about}", {"node": node, "disk": _disk(each, node)})
+        Case(f"{name}-{node}", f"{said}, {each.about}", {"node": node, "disk": disk})
         for name, each in CALIBRATIONS.items()
         for node, said in NODES.items()
+        for disk in [each.single if node == "single" else each.member]
     )
-
-
-def _disk(calibration: DiskCalibration, node: str) -> str:
-    return calibration.single if node == "single" else calibration.member
 
 
 def workload(case: Case, preset: Preset) -> Fio:

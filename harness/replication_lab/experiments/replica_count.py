@@ -62,7 +62,9 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
         yield AlsoProves(
             SemiSyncWatch(source, connected, case.state.replication, point, "proxy"),
             lambda: [
-                _sends_to(source, count),
+                Proof.same(
+                    f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count)
+                ),
                 _waits_for(source, acknowledgements),
                 *(connection(each, "") for each in others),
             ],
@@ -71,10 +73,6 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
 
 def _followers(source: Server) -> int:
     return len(source.rows(source.dialect.followers))
-
-
-def _sends_to(source: Server, count: int) -> Proof:
-    return Proof.same(f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count))
 
 
 def _waits_for(source: Server, wanted: int) -> Proof:

@@ -40,11 +40,7 @@ def workload(case: Case, preset: Preset) -> Inserts | FirstSeen:
 
 
 def _waits_a_round_trip(case: Case) -> bool:
-    return case.state.replication == "semisync" and _round_trip_ms(case) > 0
-
-
-def _round_trip_ms(case: Case) -> float:
-    return case.toxics[LINK].round_trip_ms if LINK in case.toxics else 0
+    return case.state.replication == "semisync" and LINK in case.toxics and case.toxics[LINK].round_trip_ms > 0
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TypeVar
 
-from replication_lab import replication
+from replication_lab import VERSION, replication
 from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control
 from replication_lab.live.link_control import LinkControl
@@ -54,9 +54,8 @@ class ViewSession:
     Each command returns at once, or raises LabError with what does not fit, or Impossible or Unknown because of one.
     """
 
-    def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
-        self._recorded, self._version = recorded, version
-        self.lab, self.clients, self.rate = lab, clients, rate
+    def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object]):
+        self._recorded, self.lab, self.clients, self.rate = recorded, lab, clients, rate
         kind = replication.of(lab)
         self._route = Route(lab, kind.written_at())
         self._roles, self._written_at = Roles(lab, self._route), self._route.node
@@ -106,7 +105,7 @@ class ViewSession:
     def hello(self) -> view.Hello:
         toxics = [catalogue.toxic(name) for name in catalogue.toxics()]
         return view.Hello(
-            version=self._version,
+            version=VERSION,
             lab=self.lab.name,
             topology=self.lab.topology.name,
             about=self.lab.topology.about,
@@ -349,13 +348,13 @@ def only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
 
 @contextmanager
 def viewing(
-    lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None, version: str = ""
+    lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None
 ) -> Iterator[ViewSession]:
     """View a lab within the block, with a load of so many clients; afterwards its links and nodes are as before.
 
-    `recorded` gets the folder of each record that has ended. `version` is that of the lab, as viewers see it.
+    `recorded` gets the folder of each record that has ended.
     """
-    session, hook = ViewSession(lab, clients, rate, recorded, version), threading.excepthook
+    session, hook = ViewSession(lab, clients, rate, recorded), threading.excepthook
     threading.excepthook = session.fail
     try:
         with only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():
