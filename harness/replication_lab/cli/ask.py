@@ -51,9 +51,7 @@ of_topologies = click.argument(
 @options.of_clients()
 @click.option("--rate", metavar="RATE")
 @options.of_node_storage
-@options.of_node_disk
-@options.of_endpoint
-@options.of_manager
+@options.of_companions
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -62,8 +60,7 @@ of_topologies = click.argument(
 @click.option("--load-image", metavar="IMAGE")
 @click.option("--schema", metavar="FILE")
 @click.option("--init", metavar="FILE")
-@options.of_engine
-@options.of_image
+@options.of_servers
 @options.of_duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @options.of_runs(12, "rounds", 3, 100)
@@ -282,7 +279,4 @@ def predict(
     wanted = room.asked(topologies, {**vary, **fixed, **given}, engine or "")
     sources, points = room.measured(runs, wanted)
     found = room.predicted(wanted, sources, points, seed)
-    if json_:
-        print_json(msgspec.to_builtins(found))
-    else:
-        out.print(predicted.rendered(found))
+    print_json(found) if json_ else out.print(predicted.rendered(found))

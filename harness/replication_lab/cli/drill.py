@@ -39,12 +39,10 @@ from replication_lab.world.files import write_whole
 @click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
 @options.of_duration(None)
 @click.option("--seed", default=7, show_default=True)
-@options.of_engine
-@options.of_image
+@options.of_servers
 @options.of_runs(1, "count")
 @options.of_sites
-@options.of_endpoint
-@options.of_manager
+@options.of_companions
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
 @options.clients_from
 @options.keep_failed
@@ -170,8 +168,7 @@ SHORTEST = "shortest.yaml"
 @options.of_duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
-@options.of_engine
-@options.of_image
+@options.of_servers
 @options.as_json
 def soak(
     *,

@@ -57,7 +57,6 @@ DECIDED_BY_A_FILE = (
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]VARIABLE=VALUE")
 @options.of_cnf
 @options.of_node_storage
-@options.of_node_disk
 @click.option("--rtt", metavar="MS", default="")
 @click.option("--seed", default=7, show_default=True)
 @options.on_noise

@@ -33,15 +33,13 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 @command("up")
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
-@options.of_engine
-@options.of_image
+@options.of_servers
 @click.option("--replicas", type=int, metavar="N")
 @click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
 @options.of_sites
-@options.of_endpoint
-@options.of_manager
+@options.of_companions
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
 @options.of_disks
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
@@ -90,10 +88,7 @@ def up(
         address=address,
     )
     lab = labs.up(asked, tell)
-    if json_:
-        print_json(views.view(lab))
-    else:
-        output.how_to_connect(out, lab, asked.wanted_toxics)
+    print_json(views.view(lab)) if json_ else output.how_to_connect(out, lab, asked.wanted_toxics)
 
 
 @command("down")
@@ -119,10 +114,7 @@ def status(name: str | None, json_: bool) -> None:
     docker_engine.client()
     chosen = [project.find(name)] if name else list(project.all_labs().values())
     seen = [views.view(lab) for lab in chosen]
-    if json_:
-        print_json(seen)
-    else:
-        output.labs(out, seen)
+    print_json(seen) if json_ else output.labs(out, seen)
 
 
 @command("env")

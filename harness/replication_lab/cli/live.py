@@ -37,8 +37,7 @@ def _of_view(clients: int) -> options.Decorator:
         options.of_lab,
         options.of_clients(options.Written(COUNT, 0, 256), clients),
         click.option("--rate", type=options.Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
-        options.of_engine,
-        options.of_image,
+        options.of_servers,
     )
 
 

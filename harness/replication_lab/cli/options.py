@@ -117,13 +117,15 @@ clients_from = click.option(
     expose_value=False,
     callback=lambda _context, _parameter, place: beside_nodes.choose(place),
 )
-of_engine = click.option(
-    "--engine", shell_complete=names.completed_by(names.engines), multiple=True, metavar="[NODE=]ENGINE"
+of_servers = all_of(
+    click.option("--engine", shell_complete=names.completed_by(names.engines), multiple=True, metavar="[NODE=]ENGINE"),
+    click.option("--image", multiple=True, metavar="[NODE=]IMAGE"),
 )
-of_image = click.option("--image", multiple=True, metavar="[NODE=]IMAGE")
 of_cnf = click.option("--cnf", multiple=True, metavar="[NODE=]FILE")
-of_node_storage = click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
-of_node_disk = click.option("--disk", multiple=True, metavar="[NODE=]NAME")
+of_node_storage = all_of(
+    click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]"),
+    click.option("--disk", multiple=True, metavar="[NODE=]NAME"),
+)
 of_disks = all_of(
     click.option("--disk", default="ssd", show_default=True, metavar="NAME"),
     click.option("--disks", type=int, default=0),
@@ -138,8 +140,10 @@ def server_of(topology: str, engines: Sequence[str], images: Sequence[str]) -> s
     return text_of_nodes(by_node(lab_text(engines, images), nodes, catalogue.default_engine(topology)))
 
 
-of_endpoint = click.option("--endpoint", shell_complete=names.completed_by(catalogue.endpoints), metavar="NAME")
-of_manager = click.option("--manager", shell_complete=names.completed_by(catalogue.managers), metavar="NAME")
+of_companions = all_of(
+    click.option("--endpoint", shell_complete=names.completed_by(catalogue.endpoints), metavar="NAME"),
+    click.option("--manager", shell_complete=names.completed_by(catalogue.managers), metavar="NAME"),
+)
 of_sites = all_of(
     click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),

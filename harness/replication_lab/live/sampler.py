@@ -81,22 +81,20 @@ class Sampler:
     def look(self) -> None:
         """Take the nodes' newest views, and let the load follow the node that accepts writes."""
         with self._looking:
-            self._look(clock.timer())
-
-    def _look(self, now: float) -> None:
-        seen = {name: watch.seen for name, watch in self.watches.items()}
-        self._views = {name: self._view(name, each.view) for name, each in seen.items()}
-        for name, view in self._views.items():
-            if name not in self._since or self._since[name][0] != str(view):
-                self._since[name] = str(view), now
-        states = {name: said(view) for name, view in self._views.items()}
-        self.route.node = self.kind.written_by(states, self.route.node)
-        written = seen[self.route.node].transactions
-        counts = {name: each.transactions for name, each in seen.items()}
-        self._behind = {
-            name: None if written is None or count is None else max(0, written - count)
-            for name, count in counts.items()
-        }
+            now = clock.timer()
+            seen = {name: watch.seen for name, watch in self.watches.items()}
+            self._views = {name: self._view(name, each.view) for name, each in seen.items()}
+            for name, view in self._views.items():
+                if name not in self._since or self._since[name][0] != str(view):
+                    self._since[name] = str(view), now
+            states = {name: said(view) for name, view in self._views.items()}
+            self.route.node = self.kind.written_by(states, self.route.node)
+            written = seen[self.route.node].transactions
+            counts = {name: each.transactions for name, each in seen.items()}
+            self._behind = {
+                name: None if written is None or count is None else max(0, written - count)
+                for name, count in counts.items()
+            }
 
     def _view(self, name: str, view: View) -> View:
         """Return a node's view; that of a container that does not run is its container's state."""
