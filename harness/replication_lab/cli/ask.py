@@ -153,7 +153,7 @@ def _cases(given: Sequence[str], vary: Mapping[str, list[str]], cnf: dict[str, G
         case = _images_as_engines({name: [value] for name, value in pairs("--case", tuple(text.split(","))).items()})
         if both := sorted(case.keys() & vary.keys()):
             raise LabError(f"--case and --vary both name {both[0]}", "one of the two", f"leave out --vary {both[0]}=…")
-        found.append({name: files.named(name, values, cnf)[0] for name, values in case.items()})
+        found.append({name: files.named(name, value, cnf) for name, (value,) in case.items()})
     return found
 
 
@@ -189,12 +189,10 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         raise LabError("--workload and --load-command both name a load", "one of the two", "leave out --workload")
     return Question(
         topologies=topologies,
-        vary={name: files.named(name, values, cnf) for name, values in vary.items()} | of_cases,
+        vary={name: [files.named(name, each, cnf) for each in values] for name, values in vary.items()} | of_cases,
         cases=cases,
         settings=files.settings_of(asked, cnf, short),
-        baseline={
-            name: files.named(name, [value], cnf)[0] for name, value in pairs("--baseline", asked["baseline"]).items()
-        },
+        baseline={name: files.named(name, each, cnf) for name, each in pairs("--baseline", asked["baseline"]).items()},
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
         margin=options.percentage(asked["margin"]),

@@ -35,8 +35,7 @@ of_images = all_of(
 def needed(engines: Sequence[str], topologies: Sequence[str], experiment: str | None) -> list[str]:
     """Return the chosen images. An experiment has its own engines unless others are named."""
     if experiment:
-        is_file = experiment.endswith((".yaml", ".yml"))
-        found = experiments.from_file(experiment) if is_file else experiments.load(experiment)
+        found = experiments.named(experiment)
         engines = engines or [
             found.lab_of(case).engine or each for case in found.cases for each in found.default_engines
         ]

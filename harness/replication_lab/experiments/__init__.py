@@ -60,6 +60,11 @@ def load(name: str, rtt: str = "") -> Experiment:
     return found.with_rtt(rtt)
 
 
+def named(asked: str | Path) -> Experiment:
+    """Return the experiment of that name, or of a question's YAML file."""
+    return from_file(asked) if Path(asked).suffix in QUESTIONS else load(str(asked))
+
+
 def _loaded(name: str) -> Experiment:
     path = file_of(name)
     if path.suffix in QUESTIONS:

@@ -29,17 +29,12 @@ class Sampler:
     """The lab's watched parts; `sample` makes the next sample of them, and `nodes` and `explained` describe it."""
 
     lab: Lab
-    route: Route
-    roles: Roles
-    tally: LoadTally
     clients: int
     rate: float
-    watches: Mapping[str, NodeWatch]
     controls: Mapping[str, NodeControl]
     disks: Mapping[str, DiskWatch]
     links: Mapping[str, LinkControl]
     actions: ViewerActions
-    containers: Callable[[], Mapping[str, str]]
     began: float = field(default_factory=clock.timer)
     _last: float = field(default_factory=clock.timer)
     # By node: its state, and when that began.
@@ -50,7 +45,11 @@ class Sampler:
     _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.kind = replication.of(self.lab)
+        self.kind, self.tally = replication.of(self.lab), LoadTally()
+        self.route = Route(self.lab, self.kind.written_at())
+        self.roles = Roles(self.lab, self.route)
+        self.watches = {name: NodeWatch(self.lab, name) for name in self.kind.names}
+        self.containers = self.lab.states()
         self.newest = ViewedSample(at=0.0)
 
     @property
@@ -98,7 +97,7 @@ class Sampler:
 
     def _view(self, name: str, view: View) -> View:
         """Return a node's view; that of a container that does not run is its container's state."""
-        state = self.containers().get(name, MISSING)
+        state = self.containers.get(name, MISSING)
         return view if state == "running" else View(error=SILENT.error)
 
     @property
@@ -130,7 +129,7 @@ class Sampler:
         return [self._node(name, view) for name, view in self._views.items()]
 
     def _node(self, name: str, view: View) -> ViewedNode:
-        state, role = self.containers().get(name, MISSING), self.roles.roles.get(name, "")
+        state, role = self.containers.get(name, MISSING), self.roles.roles.get(name, "")
         writes_here, control = name == self.route.node, self.controls[name]
         return ViewedNode(
             name=name,

@@ -12,11 +12,10 @@ from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
-from replication_lab.live.node_watch import DiskWatch, NodeWatch
+from replication_lab.live.node_watch import DiskWatch
 from replication_lab.live.recorder import Recorder
-from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
-from replication_lab.live.tally import LedgerCheck, LoadTally
+from replication_lab.live.tally import LedgerCheck
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
@@ -26,7 +25,6 @@ from replication_lab.model.live.view import Gone, Level, ViewedState
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
-from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 
@@ -56,13 +54,17 @@ class ViewSession:
 
     def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object]):
         self._recorded, self.lab, self.clients, self.rate = recorded, lab, clients, rate
-        kind = replication.of(lab)
-        self._route = Route(lab, kind.written_at())
-        self._roles, self._written_at = Roles(lab, self._route), self._route.node
-        self.tally, self._actions = LoadTally(), ViewerActions()
-        self._containers: dict[str, str] = lab.states()
+        self._actions = ViewerActions()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
-        self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
+        emulated = disks.by_node(lab)
+        self._controls = {
+            name: NodeControl(lab, name, emulated.get(name, {}), self._node_changed)
+            for name in replication.of(lab).names
+        }
+        watched = {name: DiskWatch(name, found) for name, found in emulated.items()}
+        self.sampler = Sampler(lab, clients, rate, self._controls, watched, self._links, self._actions)
+        self._route, self._roles, self.tally = self.sampler.route, self.sampler.roles, self.sampler.tally
+        self._written_at = self._route.node
         self._ledger_check = LedgerCheck(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
         self._samples: deque[view.ViewedSample] = deque(maxlen=view.HISTORY_SECONDS)
@@ -80,25 +82,6 @@ class ViewSession:
             Ticking("containers", self._look_at_containers, EVERY_SECONDS),
             Ticking("sample", self._tick, EVERY_SECONDS),
         ]
-
-    def _sampler_of(self, names: list[str], emulated: dict[str, dict[str, Spindle]]) -> Sampler:
-        self._controls = {
-            name: NodeControl(self.lab, name, emulated.get(name, {}), self._node_changed) for name in names
-        }
-        return Sampler(
-            lab=self.lab,
-            route=self._route,
-            roles=self._roles,
-            tally=self.tally,
-            clients=self.clients,
-            rate=self.rate,
-            watches={name: NodeWatch(self.lab, name) for name in names},
-            controls=self._controls,
-            disks={name: DiskWatch(name, found) for name, found in emulated.items()},
-            links=self._links,
-            actions=self._actions,
-            containers=lambda: self._containers,
-        )
 
     # -- shown -----------------------------------------------------------------------------------------------------
 
@@ -198,11 +181,11 @@ class ViewSession:
         return LinkControl(self.lab, link, self._link_changed, self._actions.verified)
 
     def _look_at_containers(self) -> None:
-        before = self._containers
+        before = self.sampler.containers
         with suppress(LabError):
-            self._containers = self.lab.states()
-            self._empty = 0 if self._containers else self._empty + 1
-        if self._containers != before:
+            self.sampler.containers = self.lab.states()
+            self._empty = 0 if self.sampler.containers else self._empty + 1
+        if self.sampler.containers != before:
             # Without waiting for the next sample: what a node says last is not so once its container has ended.
             self.sampler.look()
             self.show()
@@ -223,7 +206,7 @@ class ViewSession:
         possible = next(node.actions for node in self.sampler.nodes() if node.name == name)
         try:
             if action not in possible:
-                state = self._containers.get(name, "missing")
+                state = self.sampler.containers.get(name, "missing")
                 raise LabError(
                     f"cannot {action} {name}: it is {state}", ", ".join(possible) or "no action in this state"
                 )

@@ -21,7 +21,6 @@ from replication_lab.world import catalogue, folders
 __tracebackhide__ = True
 
 SEED, TOPOLOGY = 7, "semisync"
-FILES = (".yaml", ".yml")
 # pytest shows 240 characters of an object.
 SHOWN = 110
 
@@ -133,7 +132,8 @@ class Experiments:
         """
         key = (id(asked) if isinstance(asked, Experiment) else str(asked), engine, preset, seed, noise)
         if key not in self._known:
-            found = self._run(_experiment(asked), engine or self._engine, preset or self._preset, seed, noise)
+            experiment = asked if isinstance(asked, Experiment) else experiments.named(asked)
+            found = self._run(experiment, engine or self._engine, preset or self._preset, seed, noise)
             self._known[key] = asked, found
         return self._known[key][1]
 
@@ -146,12 +146,6 @@ class Experiments:
         self._tell(f"record and report: {folders.from_here(folder)}")
         runs.raise_interruption(summary)
         return Judged(folder, summary, self._policy)
-
-
-def _experiment(asked: Experiment | str | Path) -> Experiment:
-    if isinstance(asked, Experiment):
-        return asked
-    return experiments.from_file(asked) if Path(asked).suffix in FILES else experiments.load(str(asked))
 
 
 # --- drills -----------------------------------------------------------------------------------------------------------
@@ -237,7 +231,7 @@ class Drills:
 
 def _drill(asked: str | Path, topology: str, seconds: float | None) -> Drill:
     path = Path(asked)
-    if path.suffix not in FILES:
+    if path.suffix not in experiments.QUESTIONS:
         (found,) = drill_set.chosen(topology or TOPOLOGY, str(asked), seconds)
         return found
     if topology:

@@ -26,11 +26,6 @@ from replication_lab.world.given_texts import read
 TOPOLOGY = "semisync"
 
 
-def quietly(line: str) -> None:
-    """Print a line: pytest captures it and shows it with a failure."""
-    print(line)
-
-
 class LabSession:
     """The labs of this process; files of the user's are searched in the project that the tests are of."""
 
@@ -113,7 +108,8 @@ class LabSession:
                 ),
                 init=tuple(read(Path(path)) for path in ([init] if isinstance(init, str | Path) else init)),
             ),
-            quietly,
+            # pytest captures it and shows it with a failure.
+            print,
         )
 
     def keep(self, lab: Lab) -> None:
@@ -123,7 +119,7 @@ class LabSession:
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
-        quietly(line)
+        print(line)
         if self.keeps and " stays up: " in line:
             self._kept.append(folders.as_typed(line))
 
