@@ -1,10 +1,7 @@
 """Is a semi-synchronous commit answered once the replica is back, if the link lost its acknowledgement?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.workloads.blocked_commit import ACKNOWLEDGEMENT, ROW, BlockedCommits
-from replication_lab.world.docker.lab import Lab
 
 POINTS = ("AFTER_SYNC", "AFTER_COMMIT")
 

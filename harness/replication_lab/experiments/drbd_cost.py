@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, Proof, experiment, replication
 from replication_lab.faults import disks
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
@@ -18,7 +14,6 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines.drbd import STAND_ALONE, Peer, ResourceStatus
 from replication_lab.world.mysql.flush import write_pages
 

@@ -3,16 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Inserts, Lab, Preset, experiment, replication
 from replication_lab.faults import disks
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import Lab
 
 NODE, LINK = "node1", "node1-node2"
 # The topology's own disk: small costs, so that the link makes the difference.

@@ -4,24 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Inserts, Lab, Preset, Proof, Server, experiment, replication
 from replication_lab.experiments._far import Far
 from replication_lab.faults.cpu_and_memory import CpuSqueeze
 from replication_lab.faults.fault import injected
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.curves import Curves
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.experiment.published import Words
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes.round_trip import bare_links
 from replication_lab.workloads.counters import Bank, Counters, HotRow
-from replication_lab.workloads.inserts import Inserts
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
-from replication_lab.world.mysql.server import Server
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
 LAN = "lan"

@@ -4,18 +4,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.faults.disks import DiskLimits, changed
 from replication_lab.faults.fault import injected
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.disk_io import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
 NODES = {"single": "one disk", "raid0": "RAID0 of two disks", "raid1": "RAID1 of two disks"}

@@ -3,20 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Inserts, Lab, Preset, Proof, Server, experiment
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.probes.semisync import SemiSyncWatch, connection, wait_until_acknowledged
 from replication_lab.replication import source_replica
-from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.source_cpu import InsertsWithCpu
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
-from replication_lab.world.mysql.server import Server
 
 MOST = 20
 # Between two inserts. Without it a fast source sends several rows to a replica at once, and each costs less: rates
