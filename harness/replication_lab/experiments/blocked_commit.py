@@ -1,6 +1,6 @@
 """Is a semi-synchronous commit answered once the replica is back, if the link lost its acknowledgement?"""
 
-from replication_lab import Case, Lab, Preset, experiment
+from replication_lab import Case, Preset, experiment
 from replication_lab.workloads.blocked_commit import ACKNOWLEDGEMENT, ROW, BlockedCommits
 
 POINTS = ("AFTER_SYNC", "AFTER_COMMIT")
@@ -9,10 +9,6 @@ POINTS = ("AFTER_SYNC", "AFTER_COMMIT")
 def workload(case: Case, preset: Preset) -> BlockedCommits:
     """Return inserts whose row or acknowledgement is lost on the link, as the name of the case says."""
     return BlockedCommits(ROW if case.name.startswith(ROW) else ACKNOWLEDGEMENT, **preset.sizes)
-
-
-def prepare(lab: Lab) -> None:
-    BlockedCommits(ROW).prepare(lab)
 
 
 experiment(
@@ -29,5 +25,5 @@ experiment(
         for point in POINTS
     ],
     load=workload,
-    prepare=prepare,
+    prepare=BlockedCommits(ROW).prepare,
 )

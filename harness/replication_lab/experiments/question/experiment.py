@@ -8,11 +8,7 @@ from typing import Any
 
 from replication_lab import replication
 from replication_lab.experiments.question.disks import on_disks, storage_of
-from replication_lab.experiments.question.topologies import (
-    refuse_what_a_topology_cannot,
-    replication_of,
-    round_trip_of,
-)
+from replication_lab.experiments.question.topologies import refuse_what_a_topology_cannot, replication_of, round_trip_of
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
 from replication_lab.lab import sql_files
 from replication_lab.lab.endpoints import crossing, endpoint_of
@@ -34,15 +30,7 @@ from replication_lab.model.question.load import INSERTS, SYSBENCH, per_second
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.registers import registers
 from replication_lab.model.question.server_options import CaseState, server_options
-from replication_lab.model.question.setting import (
-    CLIENTS,
-    ENGINE,
-    PROTOCOL,
-    RATE,
-    TOPOLOGY,
-    Values,
-    named,
-)
+from replication_lab.model.question.setting import CLIENTS, ENGINE, PROTOCOL, RATE, TOPOLOGY, Values, named
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import lines_of
 from replication_lab.probes.round_trip import bare_links
