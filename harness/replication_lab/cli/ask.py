@@ -36,9 +36,7 @@ FIRST_LINE = "# yaml-language-server: $schema="
 # Each load has a seed of its own, a thousand times this at most, which sysbench reads as a number of 32 bits.
 HIGHEST_SEED = 2_000_000
 
-of_topologies = click.argument(
-    "arguments", nargs=-1, metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.completed_by(catalogue.topologies)
-)
+of_topologies = click.argument("arguments", nargs=-1, metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.topologies)
 
 
 @command("ask")
@@ -250,8 +248,8 @@ def _schema_for(path: Path) -> str:
 @click.option("--rtt", metavar="VALUES")
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
-@click.option("--engine", metavar="ENGINE", shell_complete=names.completed_by(names.engines))
-@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.completed_by(names.runs))
+@click.option("--engine", metavar="ENGINE", shell_complete=names.engines)
+@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.runs)
 @click.option("--seed", default=7, show_default=True)
 @options.as_json
 def predict(

@@ -21,8 +21,8 @@ MOST_MARGIN = 0.9
 
 
 @command("compare")
-@click.argument("before", shell_complete=names.completed_by(names.runs))
-@click.argument("after", default="latest", shell_complete=names.completed_by(names.runs))
+@click.argument("before", shell_complete=names.runs)
+@click.argument("after", default="latest", shell_complete=names.runs)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @click.option("--figure", "figures", multiple=True, type=click.Choice(list(FIGURES)), metavar="FIGURE")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)

@@ -23,7 +23,7 @@ disk = click.Group("disk", help=help_of("disk"))
 
 
 @command("disk list", disk)
-@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.argument("node", required=False, shell_complete=names.nodes)
 @of_lab
 @as_rows
 def disk_list(node: str | None, name: str | None, json_: bool) -> None:

@@ -33,10 +33,8 @@ from replication_lab.world.files import write_whole
 
 
 @command("drill")
-@click.argument(
-    "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
-)
-@click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
+@click.argument("topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.topologies)
+@click.option("--drill", "fault", metavar="NAME", shell_complete=names.drills)
 @options.of_duration(None)
 @click.option("--seed", default=7, show_default=True)
 @options.of_servers
@@ -46,7 +44,7 @@ from replication_lab.world.files import write_whole
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
 @options.clients_from
 @options.keep_failed
-@click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
+@click.option("--lab", "name", metavar="NAME", shell_complete=names.labs)
 @click.option("--probe", metavar="URL|COMMAND")
 @click.option("--probe-in", metavar="SERVICE", default="")
 @options.as_json
@@ -162,9 +160,7 @@ SHORTEST = "shortest.yaml"
 
 
 @command("soak")
-@click.option(
-    "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
-)
+@click.option("--topology", default="semisync", show_default=True, shell_complete=names.topologies)
 @options.of_duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")

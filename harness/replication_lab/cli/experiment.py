@@ -30,29 +30,11 @@ DECIDED_BY_A_FILE = (
 @click.argument("experiment", shell_complete=names.completed_by(experiments.names))
 @click.option("--engine", metavar="ENGINE[,ENGINE…]")
 @click.option("--image", multiple=True, metavar="IMAGE")
-@click.option(
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: found.presets),
-)
+@click.option("--preset", default="quick", show_default=True, metavar="NAME", shell_complete=names.presets)
 @options.of_runs(None, "rounds")
-@click.option(
-    "--case",
-    "cases",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: [case.name for case in found.cases]),
-)
-@click.option(
-    "--claim",
-    "claims",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: [claim.id for claim in found.claims]),
-)
-@click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.completed_by(names.engines))
+@click.option("--case", "cases", multiple=True, metavar="NAME", shell_complete=names.cases)
+@click.option("--claim", "claims", multiple=True, metavar="NAME", shell_complete=names.claims)
+@click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.engines)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]VARIABLE=VALUE")
 @options.of_cnf

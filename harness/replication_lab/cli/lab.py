@@ -32,7 +32,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @command("up")
-@click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
+@click.argument("topology", default="semisync", shell_complete=names.topologies)
 @options.of_servers
 @click.option("--replicas", type=int, metavar="N")
 @click.option("--relays", type=int, metavar="N")
@@ -156,7 +156,7 @@ def doctor(json_: bool, undo: bool) -> None:
 
 
 @command("clean")
-@click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
+@click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.labs)
 @click.option("--images", "images_", is_flag=True)
 @click.option("--dry-run", is_flag=True)
 @options.of_yes

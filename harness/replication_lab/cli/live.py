@@ -22,7 +22,7 @@ from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.live.view import Gone, Hello, Level, ViewedLink, ViewedNode, ViewedState
-from replication_lab.world import catalogue, folders
+from replication_lab.world import folders
 
 CLIENTS, RATE = 4, "400/s"
 # The formats of `lab watch`, and the port of the last.
@@ -33,7 +33,7 @@ PORT = 9104
 def _of_view(clients: int) -> options.Decorator:
     """Return what adds the options of both commands; `clients` is the default of --clients."""
     return options.all_of(
-        click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
+        click.argument("topology", required=False, shell_complete=names.topologies),
         options.of_lab,
         options.of_clients(options.Written(COUNT, 0, 256), clients),
         click.option("--rate", type=options.Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),

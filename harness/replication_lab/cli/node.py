@@ -32,14 +32,14 @@ from replication_lab.world.docker.lab import Lab
 
 of_one_node = all_of(one_node, of_lab, as_json)
 of_some_nodes = all_of(
-    click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)),
+    click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.nodes),
     of_lab,
     as_json,
 )
 
 
 @command("sql")
-@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.argument("node", required=False, shell_complete=names.nodes)
 @click.option("-e", "--execute", "typed")
 @click.option("--file", "-f", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab

@@ -94,8 +94,8 @@ def of_clients(kind: click.ParamType | None = None, default: int | None = None) 
 
 
 of_yes = click.option("--yes", "-y", is_flag=True)
-one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
-one_run = click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+one_node = click.argument("node", shell_complete=names.nodes)
+one_run = click.argument("run", default="latest", shell_complete=names.runs)
 
 
 def _printed_as(*forms: str) -> Decorator:
@@ -108,7 +108,7 @@ def _printed_as(*forms: str) -> Decorator:
 
 
 as_json, as_rows = _printed_as("json"), _printed_as("json", CSV)
-of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
+of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.labs)
 keep_failed = click.option("--keep", is_flag=True)
 on_noise = click.option("--noise", type=click.Choice(NOISE), default=WAIT, show_default=True)
 clients_from = click.option(
@@ -118,7 +118,7 @@ clients_from = click.option(
     callback=lambda _context, _parameter, place: beside_nodes.choose(place),
 )
 of_servers = all_of(
-    click.option("--engine", shell_complete=names.completed_by(names.engines), multiple=True, metavar="[NODE=]ENGINE"),
+    click.option("--engine", shell_complete=names.engines, multiple=True, metavar="[NODE=]ENGINE"),
     click.option("--image", multiple=True, metavar="[NODE=]IMAGE"),
 )
 of_cnf = click.option("--cnf", multiple=True, metavar="[NODE=]FILE")
