@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from replication_lab import Case, Lab, Preset, Proof, experiment, replication
 from replication_lab.faults import disks
@@ -86,18 +86,12 @@ class MachineLook:
     settings: dict[str, str]
 
 
-@dataclass
 class _CostWatch:
     """Both machines before the load and after it: the work of their disks, and the check of the case's state."""
 
-    case: Case
-    pair: list[Peer]
-    limits: Limits
-    before: list[MachineLook] = field(init=False)
-    after: list[MachineLook] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.before = self._look()
+    def __init__(self, case: Case, pair: list[Peer], limits: Limits):
+        self.case, self.pair, self.limits = case, pair, limits
+        self.before = self.after = self._look()
 
     def _look(self) -> list[MachineLook]:
         return [MachineLook(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]

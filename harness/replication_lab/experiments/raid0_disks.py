@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.faults.disks import DiskLimits, changed
@@ -19,28 +18,19 @@ NODES = {"single": "one disk", "raid0": "RAID0 of two disks", "raid1": "RAID1 of
 JOBS = 16
 
 
-@dataclass(frozen=True)
-class DiskCalibration:
-    """The disk models (of compose/storage/disks.yaml) of a single disk and of the members of an array."""
-
-    about: str
-    single: str
-    member: str
-
-
+# What a calibration is, and its models (of compose/storage/disks.yaml) of a single disk and of the members of an array.
 CALIBRATIONS = {
-    "plain": DiskCalibration("disks without the instance's cap", "plain-400", "plain-400"),
+    "plain": ("disks without the instance's cap", "plain-400", "plain-400"),
     # An instance passes on less than two volumes can do; the cap of the published table, shared evenly.
-    "cloud": DiskCalibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
+    "cloud": ("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
 }
 
 
 def _cases() -> tuple[Case, ...]:
     return tuple(
-        Case(f"{name}-{node}", f"{said}, {each.about}", {"node": node, "disk": disk})
-        for name, each in CALIBRATIONS.items()
+        Case(f"{name}-{node}", f"{said}, {about}", {"node": node, "disk": single if node == "single" else member})
+        for name, (about, single, member) in CALIBRATIONS.items()
         for node, said in NODES.items()
-        for disk in [each.single if node == "single" else each.member]
     )
 
 
