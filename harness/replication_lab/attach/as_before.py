@@ -171,8 +171,12 @@ def wait(attached: Attachment, accounts: Mapping[str, Account], tell: Tell, *, i
 
 
 def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over: bool) -> Trouble | None:
-    if found := _of_container(before, servers.containers[node][0]):
-        return found
+    container = servers.containers[node][0]
+    # One that was stopped, and then recreated, is not started again.
+    if container.status in ("exited", "created"):
+        return Trouble(ended(container), ended=True)
+    if before.healthy and not is_healthy(container):
+        return Trouble(f"{container.name} is not healthy")
     try:
         with closing(servers.server(node)) as server:
             if is_over and own_schema.is_left(server):
@@ -187,15 +191,6 @@ def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over:
             return next(troubles(before, server), Trouble(behind)) if behind else None
     except LabError as error:
         return Trouble(error.found)
-
-
-def _of_container(before: Replicating, container: Container) -> Trouble | None:
-    # One that was stopped, and then recreated, is not started again.
-    if container.status in ("exited", "created"):
-        return Trouble(ended(container), ended=True)
-    if before.healthy and not is_healthy(container):
-        return Trouble(f"{container.name} is not healthy")
-    return None
 
 
 def _error(

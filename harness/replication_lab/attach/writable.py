@@ -34,6 +34,10 @@ class Filter:
     value: str
     channel: str = ""
 
+    @property
+    def is_of_log(self) -> bool:
+        return self.name.lower().startswith("binlog_")
+
     def __str__(self) -> str:
         of = f" of the channel {self.channel}" if self.channel else ""
         return f"{self.name} = {self.value}{of}"
@@ -167,9 +171,7 @@ def hindrances(seen: Mapping[str, Stance], writer: str, follows: Mapping[str, st
         # The filters of a log matter where somebody reads it.
         is_read = is_cluster or node in follows.values() or each.followers
         found += [f"{node} {why}" for why in each.late]
-        filters = [
-            one for one in each.filters if one.hinders and (is_read or not one.name.lower().startswith("binlog_"))
-        ]
+        filters = [one for one in each.filters if one.hinders and (is_read or not one.is_of_log)]
         found += [f"{node} has the filter {one}" for one in filters]
         if each.followers is None:
             found.append(f"the account on {node} may not ask which replicas are connected to it")

@@ -27,15 +27,22 @@ KINDS: dict[str, Callable[[], Rows]] = {
         for name in catalogue.topologies()
     ],
     "experiments": lambda: [
-        {"experiment": name, "question": found.question.strip().splitlines()[0], "origin": own.origin(file)}
+        {
+            "experiment": name,
+            "question": experiments.load(name).question.strip().splitlines()[0],
+            "origin": own.origin(experiments.file_of(name)),
+        }
         for name in experiments.names()
-        for found, file in [(experiments.load(name), experiments.file_of(name))]
     ],
     "drills": lambda: [
-        {"topology": topology, "drill": drill.name, "about": drill.about, "origin": own.origin(file)}
+        {
+            "topology": topology,
+            "drill": drill.name,
+            "about": drill.about,
+            "origin": own.origin(catalogue.drill_file(topology, drill.name)),
+        }
         for topology, found in drill_set.known().items()
         for drill in found
-        for file in [catalogue.drill_file(topology, drill.name)]
     ],
     TOXICS: lambda: [
         {"toxic": name, "about": catalogue.toxic(name).about, "origin": own.origin(catalogue.toxic_file(name))}

@@ -127,7 +127,7 @@ def tree(out: Console, lab: LabView) -> None:
     targets = {link.target for link in lab.links}
     for node in lab.nodes:
         if node.role in EQUAL_ROLES:
-            _spread(root, node, lab.links)
+            _grow(root, node, {}, lab.links)
         elif node.name not in targets:
             _grow(root, node, nodes, lab.links)
     # Nodes that follow each other have no first one.
@@ -146,16 +146,10 @@ def _in_force(setting: Proof) -> str:
     return "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
 
 
-def _spread(parent: Tree, node: NodeView, links: list[LinkView]) -> None:
-    branch = parent.add(_node(node))
-    for link in links:
-        if link.source == node.name:
-            branch.add(_link(link))
-
-
 def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[LinkView]) -> None:
-    """Take a node and those below it out of `nodes` and print them."""
-    branch = parent.add(_node(nodes.pop(node.name)))
+    """Print a node with its links, and those of `nodes` that are below it; take them out of `nodes`."""
+    nodes.pop(node.name, None)
+    branch = parent.add(_node(node))
     for link in links:
         if link.source == node.name:
             below = branch.add(_link(link))

@@ -155,11 +155,17 @@ class Sampler:
             return []
         states = {name: said(view) for name, view in self._views.items()}
         acting = [span for span in self.actions.spans(self.at) if span.acts]
+        # Those that are not well; one that was not heard of yet is left out.
+        others = [
+            (name, state)
+            for name, state in states.items()
+            if name != node and self.kind.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
+        ]
         return explain(
             Now(
                 node=node,
                 state=states[node],
-                others=self._others(states, node),
+                others=others,
                 nodes=len(states),
                 since=now - self._since[node][1],
                 silent=now - self.tally.committed_at,
@@ -175,14 +181,6 @@ class Sampler:
             ),
             self.kind.explains,
         )
-
-    def _others(self, states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
-        """Return the other nodes that are not well, each with its state; one that was not heard of yet is left out."""
-        return [
-            (name, state)
-            for name, state in states.items()
-            if name != node and self.kind.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
-        ]
 
 
 def said(view: View) -> str:

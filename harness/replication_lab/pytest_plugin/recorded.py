@@ -40,9 +40,8 @@ class Recorded:
         whole = "\n".join([line, *(f"  {each}" for each in lines if each), f"  report: {self.report}"])
         return Answer(is_so, f"{line}; report: {self.report}", whole, self._policy)
 
-    @property
-    def as_expected(self) -> Answer:
-        """Whether all verdicts are the expected ones; unknown if one is not known."""
+    def _as_expected(self) -> Answer:
+        """Return whether all verdicts are the expected ones; unknown if one is not known."""
         code = self.summary.exit_code
         wrong = [row for row in self.summary.judged if row.changed or row.verdict is Verdict.UNKNOWN]
         lines = [*wording.warnings(self.summary), *(part for row in wrong for part in told(row))]
@@ -70,6 +69,10 @@ class Judged(Recorded):
 
     def __repr__(self) -> str:
         return f"<{self.summary.experiment}: {wording.overall(self.summary)}; report: {self.report}>"
+
+    @property
+    def as_expected(self) -> Answer:
+        return self._as_expected()
 
     def holds(self, claim: str, engine: str = "") -> Answer:
         """Return whether a claim holds, on this engine or on all of the run; unknown if it is not decided."""
@@ -176,6 +179,10 @@ class Drilled(Recorded):
     @property
     def doubts(self) -> list[str]:
         return self.row.doubts
+
+    @property
+    def as_expected(self) -> Answer:
+        return self._as_expected()
 
     def __getitem__(self, figure: str) -> Any:
         self._refuse_doubts(figure)

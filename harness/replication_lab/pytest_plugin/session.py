@@ -115,7 +115,9 @@ class LabSession:
     def keep(self, lab: Lab) -> None:
         """Leave a lab up after the session, and note how to reach and remove it."""
         up.leave_up(lab, lambda line: self._kept.append(folders.as_typed(line)))
-        self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
+        with suppress(LabError):
+            reached = RunningLab(lab, "fail").env.items()
+            self._kept += [f"  {name}={value}" for name, value in reached if name.endswith("DSN")]
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
@@ -150,12 +152,6 @@ def remove(lab: Lab) -> None:
     """Remove a lab; a second Ctrl-C cannot stop it."""
     with signals.signals_held():
         lab.down()
-
-
-def _reachable(lab: Lab) -> dict[str, str]:
-    with suppress(LabError):
-        return {name: value for name, value in RunningLab(lab, "fail").env.items() if name.endswith("DSN")}
-    return {}
 
 
 def _texts(storage: Mapping[str, str] | Sequence[str] | str) -> list[str]:

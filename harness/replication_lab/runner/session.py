@@ -91,14 +91,11 @@ class EngineSession:
     site: str = ""
 
     def __post_init__(self) -> None:
+        self.experiment: Experiment[Lab] = self.run.experiment
         self.calibration = Calibration(self.run.world)
         self.preset = self.run.preset
         # The first site on the machine of this one.
         self.machine = self.run.machines[self.site]
-
-    @property
-    def experiment(self) -> Experiment[Lab]:
-        return self.run.experiment
 
     @property
     def cases(self) -> list[Case]:

@@ -95,7 +95,7 @@ def on_disks(arrange: Arrange[Lab]) -> Arrange[Lab]:
 
 def _work(found: Mapping[str, Array], before: Mapping[str, list[Stats]]) -> dict[str, float]:
     """Return the work of nodes' disks since then: writes and flushes a second, and the share of time they were busy."""
-    figures = {}
+    figures: dict[str, float] = {}
     after = {node: disk_activity.look(array) for node, array in found.items()}
     for node, array in found.items():
         work = disk_activity.work(array, before[node], after[node])
