@@ -34,6 +34,8 @@ EXTRAS = {"starlette": "live", "uvicorn": "live"}
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
 # The texts of options that several commands share, by the options' names.
 SHARED = TEXTS.pop("shared")
+# What other tools have by another name, which `lab --help` does not list: what to type instead.
+RENAMED = TEXTS.pop("renamed")
 COMMANDS = {words: found for commands in TEXTS.values() for words, found in commands.items()}
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
@@ -106,11 +108,7 @@ class Sections(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Return a command; also one of other tools, which only says what it is called here and is not listed."""
-        if found := super().get_command(context, name):
-            return found
-        from replication_lab.cli import renamed
-
-        return renamed.command(name)
+        return super().get_command(context, name) or (_renamed(name) if name in RENAMED else None)
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section with the first sentence of their help; all have the same column."""
@@ -119,6 +117,19 @@ class Sections(click.Group):
             with formatter.section(heading):
                 listed = [self.commands[name] for name in found if name in self.commands]
                 formatter.write_dl([(str(each.name).ljust(width), each.get_short_help_str(1000)) for each in listed])
+
+
+def _renamed(name: str) -> click.Command:
+    """Return the command that tells the name here of another tool's command, and exits with a status of no success."""
+    now = RENAMED[name]
+
+    def tell() -> None:
+        _complain(LabError(f"there is no `lab {name}`", f"`lab {now}` in place of `lab {name}`", f"./lab {now}"))
+        sys.exit(ExitCode.USAGE)
+
+    whatever = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
+    anything = {"ignore_unknown_options": True, "help_option_names": []}
+    return click.Command(name, context_settings=anything, params=[whatever], callback=tell)
 
 
 @click.group(
