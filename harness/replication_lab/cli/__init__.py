@@ -168,7 +168,10 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
             status = _status(command, name)
             sys.stdout.flush()
         except streams.Unwritable as error:
-            status = _unwritten(error)
+            # That of SIGPIPE if it had no reader.
+            status = signals.exit_status("SIGPIPE") if error.is_unread else ExitCode.USAGE
+            if not error.is_unread:
+                _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
     # Python would look for garbage once more in all that was imported before it ends, which takes 0.2 s.
     gc.freeze()
     sys.exit(status)
@@ -241,14 +244,6 @@ def _explained(error: Exception) -> LabError | None:
     return client.explained(error) if client else None
 
 
-def _unwritten(error: streams.Unwritable) -> int:
-    """Return the status of a command whose output could not be written: that of SIGPIPE if it had no reader."""
-    if error.is_unread:
-        return signals.exit_status("SIGPIPE")
-    _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
-    return ExitCode.USAGE
-
-
 def _say_stopped(error: BaseException) -> int:
     """Print what an interruption stopped, and what was removed if anything was; return its exit status."""
     from replication_lab.cli.console import tell
@@ -257,16 +252,12 @@ def _say_stopped(error: BaseException) -> int:
     stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
     signals.forget()
     failed = [] if isinstance(error, (KeyboardInterrupt, click.Abort)) else [f"meanwhile this failed: {error!r}"]
-    tell("; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
+    left = [stop.said] if isinstance(stop, signals.Stopped) else []
+    left += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
+    if not left and COMMANDS.get(Deferred.used, {}).get("changes"):
+        left = ["it may have acted in part; ./lab status shows the state now"]
+    tell("; ".join([f"stopped ({str(stop) or 'SIGINT'})", *left, *failed]))
     return signals.exit_status(str(stop) or "SIGINT")
-
-
-def _left_by(stop: KeyboardInterrupt) -> list[str]:
-    said = [stop.said] if isinstance(stop, signals.Stopped) else []
-    said += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
-    if not said and COMMANDS.get(Deferred.used, {}).get("changes"):
-        said = ["it may have acted in part; ./lab status shows the state now"]
-    return said
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:

@@ -231,14 +231,10 @@ def _write(path: Path, question: Question) -> None:
             raise LabError(
                 f"{path} exists, and is not a question that `lab ask` saved", "a new file, or a saved question"
             )
-    write_for_user(path, _schema_for(path).encode() + msgspec.yaml.encode(question))
-
-
-def _schema_for(path: Path) -> str:
-    """Return the line by which editors find the schema: relative within this checkout, so that both can move."""
+    # Editors find the schema by the first line: relative within this checkout, so that both can move.
     schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
     found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
-    return f"{FIRST_LINE}{found}\n"
+    write_for_user(path, f"{FIRST_LINE}{found}\n".encode() + msgspec.yaml.encode(question))
 
 
 @command("predict")

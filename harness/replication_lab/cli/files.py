@@ -40,23 +40,20 @@ def _of_nodes(option: str, what: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def settings_of(options: Mapping[str, Any], cnf: dict[str, GivenFile], *short: dict[str, str]) -> dict[str, str]:
-    """Return the settings of --set, of the options of nodes, and of options in `short`; add my.cnf files to `cnf`."""
+    """Return the settings of --set, of the options of nodes, and of options in `short`; add my.cnf files to `cnf`.
+
+    Raise LabError for a setting that several options give.
+    """
     of_nodes = [_of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK)]
-    found = _once(pairs("--set", options["settings"]), *short, *of_nodes)
-    return {name: named(name, value, cnf) for name, value in found.items()}
-
-
-def _once(*parts: dict[str, str]) -> dict[str, str]:
-    """Return all settings of these parts. Raise LabError for one that several options give."""
     found: dict[str, str] = {}
-    for part in parts:
+    for part in (pairs("--set", options["settings"]), *short, *of_nodes):
         if twice := sorted(found.keys() & part.keys()):
             name = twice[0]
             raise LabError(
                 f"{name} is given as {found[name]} and as {part[name]}", "one of the two", f"leave out --set {name}=…"
             )
         found |= part
-    return found
+    return {name: named(name, value, cnf) for name, value in found.items()}
 
 
 def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:

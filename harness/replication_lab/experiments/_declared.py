@@ -34,7 +34,7 @@ from replication_lab.model.experiment.measuring import AlsoProves, Watch, Worklo
 from replication_lab.model.experiment.published import Data, Words, parse_data
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.question.setting import CHOICES, CLIENTS, AskedSetting, setting
+from replication_lab.model.question.setting import CHOICES, CLIENTS, setting
 from replication_lab.model.question.validation import refuse_bad_setting
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -147,7 +147,12 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
     topology = _topology_of(case, topology)
     asked = {name: str(value) for name, value in case.settings.items()}
     for each in map(setting, asked):
-        _refuse_what_is_no_setting(each, case)
+        if not each.is_variable and each.name not in SETTINGS:
+            raise LabError(
+                f"{each.name} is not a setting of a case, in case {case.name}",
+                f"{', '.join(SETTINGS)} or a server's variable; a round trip is a condition of the links",
+                'Case("far", links="85ms")',
+            )
         refuse_bad_setting(each.name, [asked[each.name]])
         refuse_missing_setting(each, topology)
     refuse_what_a_case_cannot(asked, case.name, topology)
@@ -167,15 +172,6 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
 
 def _topology_of(case: Case, topology: Topology) -> Topology:
     return catalogue.topology(case.lab.topology) if case.lab else topology
-
-
-def _refuse_what_is_no_setting(asked: AskedSetting, case: Case) -> None:
-    if not asked.is_variable and asked.name not in SETTINGS:
-        raise LabError(
-            f"{asked.name} is not a setting of a case, in case {case.name}",
-            f"{', '.join(SETTINGS)} or a server's variable; a round trip is a condition of the links",
-            'Case("far", links="85ms")',
-        )
 
 
 def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:

@@ -219,23 +219,21 @@ def _claims(
     `ratio` returns the judged ratio, given the names of a case and a figure. `judged` describes by case what is judged,
     where it is not the case itself.
     """
-    told = {case.name: case.about or case.name for case in experiment.cases} | dict(judged or {})
-    return tuple(
-        _no_worse(case.name, told[case.name], figure, asked, ratio(case.name, figure), whose)
-        for case in experiment.cases
-        for figure in experiment.compared_of(case)
-    )
-
-
-def _no_worse(case: str, told: str, figure: str, asked: Against, ratio: Ratio, whose: str) -> Claim:
-    known = FIGURES[figure]
-    allowed = f"at least {1 - asked.margin:.0%}" if known.more_is_better else f"at most {1 + asked.margin:.0%}"
-    return Claim(
-        f"against:{asked.reference}:{case}{'' if figure == THROUGHPUT else f':{figure}'}",
-        f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
-        ratio >= 1 - asked.margin if known.more_is_better else ratio <= 1 + asked.margin,
-        compares=True,
-    )
+    found = []
+    for case in experiment.cases:
+        told = (judged or {}).get(case.name, case.about or case.name)
+        for figure in experiment.compared_of(case):
+            known, compared = FIGURES[figure], ratio(case.name, figure)
+            allowed = f"at least {1 - asked.margin:.0%}" if known.more_is_better else f"at most {1 + asked.margin:.0%}"
+            found.append(
+                Claim(
+                    f"against:{asked.reference}:{case.name}{'' if figure == THROUGHPUT else f':{figure}'}",
+                    f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
+                    compared >= 1 - asked.margin if known.more_is_better else compared <= 1 + asked.margin,
+                    compares=True,
+                )
+            )
+    return tuple(found)
 
 
 def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:

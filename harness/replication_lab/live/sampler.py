@@ -62,7 +62,11 @@ class Sampler:
         now = clock.timer()
         seconds, self._last = max(now - self._last, 1e-3), now
         self.look()
-        self._waits = self._round_trip_waited()
+        # The round trip that a commit of the load waits for.
+        self._waits = None
+        if self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
+            trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
+            self._waits = waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
         window = self.tally.take() if self.clients else Answers()
         self.newest = ViewedSample(
             at=self.at,
@@ -115,13 +119,6 @@ class Sampler:
             for name, (source, target) in self.roles.links.items()
             if {source, target} <= nodes and not name.endswith(RING) and self.kind.carries_writes(node, source, target)
         ]
-
-    def _round_trip_waited(self) -> float | None:
-        """Return the round trip in ms that a commit of the load waits for."""
-        if not self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
-            return None
-        trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
-        return waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
 
     # -- described -------------------------------------------------------------------------------------------------
 

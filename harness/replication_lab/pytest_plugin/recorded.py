@@ -9,7 +9,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.question.question import NAME
 from replication_lab.pytest_plugin.answers import Answer, unknown
@@ -93,24 +93,17 @@ class Judged(Recorded):
     def _is(self, asked: Verdict, name: str, engine: str) -> Answer:
         rows = self.claim(name, engine)
         verdicts = {row.verdict for row in rows}
-        left = self._left_out({name, *(row.id for row in rows)}, engine)
+        names = {name, *(row.id for row in rows)}
+        left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
+        # What holds on the other engines only does not hold on all of the run.
+        left = [each for each in left if engine or not each.reference]
         lines = [*(part for row in rows for part in told(row)), *map(wording.why_not_judged, left)]
         worst = next((row for row in rows if row.verdict is not asked), None if left else rows[0])
         line = _line(worst) if worst else f"{name} was not judged on {', '.join(each.engine for each in left)}"
-        return self._answer(_is_so(asked, verdicts, whole=not left), line, lines)
-
-    def _left_out(self, names: set[str], engine: str) -> list[NotJudged]:
-        """Return where a claim has no verdict: what holds on the other engines only does not hold on all of the run."""
-        left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
-        return [each for each in left if not each.reference or engine]
-
-
-def _is_so(asked: Verdict, verdicts: set[Verdict], whole: bool) -> bool | None:
-    """Return whether all verdicts are the one that is asked for; None if one is unknown, or some were not judged."""
-    if asked is Verdict.HOLDS and Verdict.REFUTED in verdicts:
-        # Whatever else is unknown.
-        return False
-    return verdicts == {asked} if whole and Verdict.UNKNOWN not in verdicts else None
+        if asked is Verdict.HOLDS and Verdict.REFUTED in verdicts:
+            # Whatever else is unknown.
+            return self._answer(False, line, lines)
+        return self._answer(None if left or Verdict.UNKNOWN in verdicts else verdicts == {asked}, line, lines)
 
 
 def _line(row: ClaimJudgement) -> str:

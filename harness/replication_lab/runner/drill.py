@@ -182,7 +182,12 @@ class DrillRun:
             if not step.stays:
                 wait_until_served(ledger_file, self.acted[-1].healed)
                 clock.pause(self.what.after)
-        self.seen["conditions"] += self.asked.conditions(self._untouched())
+        # Of the nodes that were no target of a fault and have the same role as before.
+        touched = {name for spec in self.what.fault_specs for name in spec.targets}
+        if self.what.changes_roles:
+            touched |= {self.lab.topology.source.name}
+        untouched = [name for name in self.nodes.names if name not in touched]
+        self.seen["conditions"] += self.asked.conditions(untouched)
 
     @contextmanager
     def _heard(self, witnesses: Witnesses) -> Iterator[None]:
@@ -205,13 +210,6 @@ class DrillRun:
             self.tell(f"  noisy: {found}")
         parts.append(found)
         self._noise.restart()
-
-    def _untouched(self) -> list[str]:
-        """Return the nodes that were no target of a fault and have the same role as before."""
-        touched = {name for spec in self.what.fault_specs for name in spec.targets}
-        if self.what.changes_roles:
-            touched |= {self.lab.topology.source.name}
-        return [name for name in self.nodes.names if name not in touched]
 
     def collect(self, baseline: Baseline) -> None:
         """Collect the final state: the nodes' views, the rows of every copy, and counters and logs since T0."""

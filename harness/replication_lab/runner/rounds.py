@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -196,20 +196,29 @@ class Run:
             for (each, shuffled), (site, there) in zip(batch, at.items(), strict=False):
                 chosen = [there[place] for place in shuffled if place in still_open]
                 turns[self.machines[site]].append((each, chosen))
-            if not all(self._at_once(lambda part: all(self._round(*turn) for turn in part), list(turns.values()))):
+            if not self._at_once(list(turns.values())):
                 return NOISY
             if number == 1 and plan.max_rounds > len(at):
-                self._tell_noise()
+                found = self.journal.record.measurements
+                if noisy := [each.noise for each in found if not each.noise.quiet]:
+                    self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
                 self.tell(_time_left(clock.timer() - began, plan, len(at)))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
 
-    def _at_once(self, act: Callable[[Turns], bool], parts: list[Turns]) -> list[bool]:
-        """Measure on all machines at once. If a part fails, the others end after the load that runs."""
+    def _at_once(self, parts: list[Turns]) -> bool:
+        """Measure on all machines at once; return whether the run may go on.
+
+        If a part fails, the others end after the load that runs.
+        """
+
+        def measured(part: Turns) -> bool:
+            return all(self._round(*turn) for turn in part)
+
         if len(parts) == 1:
-            return [act(parts[0])]
+            return measured(parts[0])
         with ThreadPoolExecutor(len(parts)) as pool:
             try:
-                return list(pool.map(act, parts))
+                return all(list(pool.map(measured, parts)))
             except BaseException:
                 self._stopping.set()
                 raise
@@ -226,12 +235,6 @@ class Run:
                 self._stopping.set()
                 return False
         return True
-
-    def _tell_noise(self) -> None:
-        """Tell how noisy the measurements were so far, and what the last noisy one was disturbed by."""
-        found = self.journal.record.measurements
-        if noisy := [each.noise for each in found if not each.noise.quiet]:
-            self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
 
     def _without_open_claims(self, sessions: list[EngineSession]) -> str:
         engines = dict.fromkeys(session.engine for session in sessions)

@@ -183,8 +183,12 @@ class EngineSession:
                     raise LabError(
                         f"during case {case.name}: {why}", "every node running", "./lab report latest"
                     ) from error
-                full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
-                found = replace(blank, noise=meter.read(), **_of_error(error, list(full)))
+                full = [*filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))]
+                told: dict[str, Any] = {"doubts": [error.found, *full]}
+                if isinstance(error, TooSlow) and not full:
+                    proof = Proof("the measurement", error.found, ok=False, expected=error.expected, slow=True)
+                    told = {"proofs": [proof]}
+                found = replace(blank, noise=meter.read(), **told)
         return replace(found, seconds=round(clock.timer() - began, 3))
 
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
@@ -249,13 +253,6 @@ class EngineSession:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
-
-
-def _of_error(error: LabError, further: list[str]) -> dict[str, Any]:
-    """Return what a measurement records of the error that ended it: a doubt, or a proof that was too slow."""
-    if isinstance(error, TooSlow) and not further:
-        return {"proofs": [Proof("the measurement", error.found, ok=False, expected=error.expected, slow=True)]}
-    return {"doubts": [error.found, *further]}
 
 
 @contextmanager

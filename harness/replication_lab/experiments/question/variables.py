@@ -114,8 +114,15 @@ def _read(server: Server, name: str) -> str:
 
 
 def _set(lab: Lab, server: Server, name: str, value: str) -> None:
-    with _stopped_applier(lab, server):
+    """Set a variable; a replica's applier is stopped meanwhile: a server refuses to change some while it runs."""
+    is_replica = replication.kind_of(lab.topology).follows_a_source and server.name != lab.topology.source.name
+    if is_replica:
+        Replica(server).stop()
+    try:
         server.set_global(**{name: value})
+    finally:
+        if is_replica:
+            Replica(server).start()
 
 
 def _unknown(server: Server, name: str) -> LabError:
@@ -126,16 +133,3 @@ def _unknown(server: Server, name: str) -> LabError:
         f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
         "./lab ask --help",
     )
-
-
-@contextmanager
-def _stopped_applier(lab: Lab, server: Server) -> Iterator[None]:
-    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    is_replica = replication.kind_of(lab.topology).follows_a_source and server.name != lab.topology.source.name
-    if is_replica:
-        Replica(server).stop()
-    try:
-        yield
-    finally:
-        if is_replica:
-            Replica(server).start()
