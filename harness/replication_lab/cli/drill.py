@@ -64,10 +64,11 @@ def drill(
     if not topology:
         besides = others["endpoint"] or others["manager"] or others["settings"]
         if fault or seconds is not None or keep or count > 1 or besides:
+            able = next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
             raise LabError(
                 "no topology given for --drill, --duration, --runs, --endpoint, --manager, --set or --keep",
                 "lab drill TOPOLOGY with its options",
-                f"./lab drill {_with_fault(fault)} --drill {fault}" if _with_fault(fault) else "./lab list drills",
+                f"./lab drill {able} --drill {fault}" if able else "./lab list drills",
             )
         listing.show("drills", json_)
         return
@@ -149,11 +150,6 @@ def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]
             "--set endpoint.inter=500",
         )
     return of_endpoint, of_manager
-
-
-def _with_fault(fault: str | None) -> str:
-    """Return the first topology that has this drill; an empty string if none has."""
-    return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
 
 
 SHORTEST = "shortest.yaml"

@@ -50,7 +50,12 @@ def sql(node: str | None, typed: str | None, file: Path | None, name: str | None
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
     if file:
-        _run_file(lab, node, file, json_)
+        given = given_texts.read(file)
+        lab.topology.node(node)
+        acting.refuse_unless_running(lab, node)
+        with _unknown_is_no_error():
+            sql_files.load(lab, node, given)
+        print_json({"node": node, "file": given.name}) if json_ else out.print(f"{given.name} was run on {node}")
         return
     if typed is not None:
         _run(lab, node, typed, json_)
@@ -76,15 +81,6 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
         # Also those of the statements before one that failed: they have had their effect.
         if json_ and results:
             print_json(results[0] if len(results) == 1 else results, json_)
-
-
-def _run_file(lab: Lab, node: str, file: Path, json_: bool) -> None:
-    given = given_texts.read(file)
-    lab.topology.node(node)
-    acting.refuse_unless_running(lab, node)
-    with _unknown_is_no_error():
-        sql_files.load(lab, node, given)
-    print_json({"node": node, "file": given.name}) if json_ else out.print(f"{given.name} was run on {node}")
 
 
 @contextmanager
@@ -165,12 +161,9 @@ def _act(verb: str, signal: str, nodes: tuple[str, ...], name: str | None, json_
     leave_by(proofs, ExitCode.UNKNOWN)
 
 
-def _command(verb: str) -> click.Command:
-    """Return the command for a verb of `lab.nodes`."""
-    return command(verb)(of_some_nodes(partial(_act, verb, acting.KILL)))
-
-
-stop, pause, start = map(_command, ("stop", "pause", "start"))
+stop, pause, start = (
+    command(verb)(of_some_nodes(partial(_act, verb, acting.KILL))) for verb in ("stop", "pause", "start")
+)
 
 
 @command("kill")

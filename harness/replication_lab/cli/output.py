@@ -134,16 +134,13 @@ def tree(out: Console, lab: LabView) -> None:
     while nodes:
         _grow(root, next(iter(nodes.values())), nodes, lab.links)
     for setting in lab.settings:
-        root.add(f"{plain(setting.what)}  {_in_force(setting)}")
+        force = "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
+        root.add(f"{plain(setting.what)}  {force}")
     if lab.service:
         root.add(plain(lab.service))
     for warning in lab.warnings:
         root.add(f"[red]{plain(warning)}[/]")
     out.print(root)
-
-
-def _in_force(setting: Proof) -> str:
-    return "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
 
 
 def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[LinkView]) -> None:

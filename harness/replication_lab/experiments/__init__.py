@@ -57,9 +57,10 @@ def load(name: str, rtt: str = "") -> Experiment:
     elif path.parent == FOLDER:
         found = getattr(importlib.import_module(f"{__name__}.{name}"), DECLARED)
     else:
-        found = getattr(own.module_of(path, EXPECTED), DECLARED, None)
-        if found is None:
+        module = own.module_of(path, EXPECTED)
+        if not hasattr(module, DECLARED):
             raise LabError(f"{own.shown(path)}:1: the file declares no experiment", EXPECTED)
+        found = getattr(module, DECLARED)
     if not rtt:
         return found
     if found.at is None:

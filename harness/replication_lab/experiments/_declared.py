@@ -105,7 +105,8 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
             parts.setdefault("prepare", partial(_prepare, parts["cases"], load))
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
-        parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
+        numbered = enumerate(parts["claims"], 1)
+        parts["claims"] = [each if each.id else replace(each, id=f"claim-{number}") for number, each in numbered]
         parts["claims"] = [_of_its_engine(each, parts["cases"]) for each in parts["claims"]]
         presets = [*parts["presets"], *_presets(stated.filled(beside.presets, known))]
         presets = presets or [Preset("quick"), Preset("full", max_rounds=12)]
@@ -127,10 +128,6 @@ def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
             yield msgspec.convert({"name": name, **parts}, Preset)
         except msgspec.ValidationError as error:
             raise LabError(f"preset {name}: {error}", "a preset as in docs/adding.md") from error
-
-
-def _numbered(number: int, claim: Claim) -> Claim:
-    return claim if claim.id else replace(claim, id=f"claim-{number}")
 
 
 def _of_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:

@@ -74,14 +74,11 @@ class Roles:
             self._kind.lab.refresh()
             found, links = self._kind.arrangement()
             self.links = {name: (source, target) for name, source, target in links}
-            self.roles = found | self._after_promotion(found)
+            # The servers cannot tell a source without replicas, nor one that was replaced.
+            role = found.get(self._promoted, "")
+            if role == SOURCE or self._kind.was_replaced(role):
+                former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
+                found = {**found, self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}
+            self.roles = found
             self._route.node = next((name for name, role in self.roles.items() if role == SOURCE), self._route.node)
             self.timeout_s = self._kind.commit_timeout_s(self._route.node)
-
-    def _after_promotion(self, found: dict[str, str]) -> dict[str, str]:
-        """Return the roles that the servers cannot tell: a source without replicas, and one that was replaced."""
-        role = found.get(self._promoted, "")
-        if role != SOURCE and not self._kind.was_replaced(role):
-            return {}
-        former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
-        return {self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}

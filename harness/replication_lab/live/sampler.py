@@ -86,7 +86,11 @@ class Sampler:
         with self._looking:
             now = clock.timer()
             seen = {name: watch.seen for name, watch in self.watches.items()}
-            self._views = {name: self._view(name, each.view) for name, each in seen.items()}
+            # That of a container that does not run is its container's state.
+            self._views = {
+                name: each.view if self.containers.get(name) == "running" else View(error=SILENT.error)
+                for name, each in seen.items()
+            }
             for name, view in self._views.items():
                 if name not in self._since or self._since[name][0] != str(view):
                     self._since[name] = str(view), now
@@ -98,11 +102,6 @@ class Sampler:
                 name: None if written is None or count is None else max(0, written - count)
                 for name, count in counts.items()
             }
-
-    def _view(self, name: str, view: View) -> View:
-        """Return a node's view; that of a container that does not run is its container's state."""
-        state = self.containers.get(name, MISSING)
-        return view if state == "running" else View(error=SILENT.error)
 
     @property
     def replicas(self) -> list[str]:

@@ -47,12 +47,12 @@ class LoadTally:
         """Count a line of the ledger; it is called by all clients."""
         event = _decoder.decode(line)
         with self._lock:
-            self._begun(event) if isinstance(event, Invoked) else self._ended(event)
+            if isinstance(event, Invoked):
+                self.sent += 1
+                self._flying[event.id] = event.at
+            else:
+                self._ended(event)
             self.also(line)
-
-    def _begun(self, event: Invoked) -> None:
-        self.sent += 1
-        self._flying[event.id] = event.at
 
     def _ended(self, event: StatementEnd) -> None:
         began = self._flying.pop(event.id, event.at)

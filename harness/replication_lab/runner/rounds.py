@@ -184,7 +184,9 @@ class Run:
         for session in sessions:
             at[session.site] |= {(session.engine, case.name): (session, case) for case in session.cases}
         places = list(dict.fromkeys(place for each in at.values() for place in each))
-        order = schedule(places, plan.max_rounds, self.asked.seed, self._compared(sessions))
+        relations = [claim.relation for claim in self.experiment.claims]
+        compared = [relation.measured_on(session.engine) for session in sessions for relation in relations]
+        order = schedule(places, plan.max_rounds, self.asked.seed, compared)
         while batch := list(islice(order, len(at))):
             number, began = batch[0][0], clock.timer()
             still_open = self._open(sessions) if number > plan.min_rounds else set(places)
@@ -240,10 +242,6 @@ class Run:
         engines = dict.fromkeys(session.engine for session in sessions)
         judged = [one for engine in engines for one in self.experiment.judge(self.journal.record, engine)]
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
-
-    def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
-        relations = [claim.relation for claim in self.experiment.claims]
-        return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 
     def _open(self, sessions: list[EngineSession]) -> set[Place]:
         """Return the (engine, case) that another round must measure: those of undecided claims that it may decide."""

@@ -101,15 +101,11 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     state, toxic = state_of(every, topology, question.cnf), round_trip_of(every)
     toxics = {link.name: toxic for link in topology.links if toxic}
     engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
-    endpoint, manager = _endpoint(every, topology), _manager(every, question, topology, engine)
+    name = every.get(ENDPOINT, "")
+    endpoint = None if name == NONE else endpoint_of(topology, name, settings_apart(every, ENDPOINT)[1])
+    manager = _manager(every, question, topology, engine)
     lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology), endpoint=endpoint, manager=manager)
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
-
-
-def _endpoint(values: Values, topology: Topology) -> AskedCompanion | None:
-    if (name := values.get(ENDPOINT, "")) == NONE:
-        return None
-    return endpoint_of(topology, name, settings_apart(values, ENDPOINT)[1])
 
 
 def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedCompanion | None:
@@ -150,20 +146,16 @@ def _claims(question: Question, claims: Sequence[Claim]) -> Iterator[Claim]:
                 f"{at} is known within ±{question.margin:.0%}",
                 (figure(effect.case) / figure(effect.baseline)).known(within=question.margin),
             )
-    yield from _known_of_drills(question)
-    for case in map(named, question.combinations() if question.check else ()):
-        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
-        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
-    yield from claims
-
-
-def _known_of_drills(question: Question) -> Iterator[Claim]:
-    """Yield that each drill shows what is lost, and for how long there is no service."""
     for values in question.combinations() if question.drill else ():
+        # Each drill shows what is lost, and for how long there is no service.
         for name, what in (("lost", "the number of lost rows"), ("rto_s", "the time without service")):
             case = named(values)
             sentence = f"{what} in the drill {question.drill} with {case} is known"
             yield Claim(f"{name}:{case}", sentence, KnownInDrills(case, name, question.drills_of_a_case))
+    for case in map(named, question.combinations() if question.check else ()):
+        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
+        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
+    yield from claims
 
 
 def _on_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:

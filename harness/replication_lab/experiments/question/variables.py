@@ -109,7 +109,13 @@ def _read(server: Server, name: str) -> str:
         return str(server.value(f"SELECT @@GLOBAL.{name}"))
     except LabError as error:
         if mysql_errors.code_of(error.__cause__) == mysql_errors.UNKNOWN_VARIABLE:
-            raise _unknown(server, name) from error
+            known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
+            raise LabError(
+                f"{server.name} has no variable {name}"
+                f"{why_unknown(name, server.dialect.family, known) or did_you_mean(name, known)}",
+                f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
+                "./lab ask --help",
+            ) from error
         raise
 
 
@@ -123,13 +129,3 @@ def _set(lab: Lab, server: Server, name: str, value: str) -> None:
     finally:
         if is_replica:
             Replica(server).start()
-
-
-def _unknown(server: Server, name: str) -> LabError:
-    known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
-    return LabError(
-        f"{server.name} has no variable {name}"
-        f"{why_unknown(name, server.dialect.family, known) or did_you_mean(name, known)}",
-        f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
-        "./lab ask --help",
-    )
