@@ -42,11 +42,14 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
             f"./lab run {experiment.name} --runs {chosen.max_rounds}",
         )
     most = only.rounds or chosen.max_rounds
+    needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
+    asked = [twin for name in only.cases or needed for twin in twins_of(experiment, name)]
     smaller = replace(
         chosen,
         min_rounds=min(chosen.min_rounds, most),
         max_rounds=most,
-        cases=_cases(experiment, chosen, only),
+        # In the experiment's order; those of the preset if no option names any.
+        cases=tuple(case.name for case in experiment.cases if case.name in asked) if asked else chosen.cases,
         # A claim that the user names gets rounds even if the preset lists it as undecidable.
         undecidable={
             name: why for name, why in chosen.undecidable.items() if name.rpartition(":")[2] not in only.claims
@@ -66,13 +69,6 @@ def _refuse_no_comparison(experiment: Experiment[Lab], preset: Preset) -> None:
             "at least one case whose throughput, or another figure, can be compared",
             f"./lab run {experiment.name}{experiment.against.options}",
         )
-
-
-def _cases(experiment: Experiment[Lab], preset: Preset, only: Only) -> tuple[str, ...]:
-    """Return the cases to measure, in the experiment's order; those of the preset if no option names any."""
-    needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
-    asked = [twin for name in only.cases or needed for twin in twins_of(experiment, name)]
-    return tuple(case.name for case in experiment.cases if case.name in asked) if asked else preset.cases
 
 
 def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
