@@ -35,8 +35,18 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology, with_l
         if values.get(TOPOLOGY, topology.name) == topology.name:
             refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
     _refuse_overridden(asked, topology)
-    if with_lag:
-        _refuse_lag_without_replicas(question, topology)
+    if with_lag and not replication.kind_of(topology).follows_a_source:
+        raise LabError(
+            f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
+            "a topology of a source and replicas",
+            "./lab ask async … --claim 'lag[…] <= 1'",
+        )
+    if with_lag and "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
+        raise LabError(
+            "a claim is about the lag, and with replication=none there is no replica",
+            "replication async or semisync",
+            "leave out the claim, or replication=none",
+        )
 
 
 def refuse_missing_setting(asked: AskedSetting, topology: Topology) -> None:
@@ -45,7 +55,19 @@ def refuse_missing_setting(asked: AskedSetting, topology: Topology) -> None:
         _refuse_missing_choice(asked.name, topology)
     elif not asked.is_of_case:
         refuse_a_file_for_machines(asked, topology)
-        _refuse_no_server(asked, topology)
+        served = nodes_with_servers(topology)
+        if asked.node in ("", *served):
+            return
+        if asked.node in [each.name for each in topology.nodes]:
+            raise LabError(
+                f"{asked.name}: no server runs on {asked.node} of {topology.name}; it holds the second copy of the "
+                "disk",
+                f"the server on {served[0]}",
+                f"./lab ask {topology.name} --vary {served[0]}.{asked.what}=…",
+            )
+        raise LabError(
+            f"{topology.name} has no node {asked.node!r}", f"one of {', '.join(served)}", "./lab list topologies"
+        )
 
 
 def replication_of(values: Values, topology: Topology) -> str:
@@ -104,21 +126,6 @@ def refuse_a_file_for_machines(asked: AskedSetting, topology: Topology) -> None:
         )
 
 
-def _refuse_no_server(asked: AskedSetting, topology: Topology) -> None:
-    served = nodes_with_servers(topology)
-    if asked.node in ("", *served):
-        return
-    if asked.node in [each.name for each in topology.nodes]:
-        raise LabError(
-            f"{asked.name}: no server runs on {asked.node} of {topology.name}; it holds the second copy of the disk",
-            f"the server on {served[0]}",
-            f"./lab ask {topology.name} --vary {served[0]}.{asked.what}=…",
-        )
-    raise LabError(
-        f"{topology.name} has no node {asked.node!r}", f"one of {', '.join(served)}", "./lab list topologies"
-    )
-
-
 def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> None:
     """Raise LabError for a setting of all servers, or of all replicas' disks, if each node has a value of its own."""
     names = {each.name for each in asked}
@@ -134,21 +141,6 @@ def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> Non
                 f"{each.name} for all nodes, or values for single nodes",
                 f"leave out {each.name}",
             )
-
-
-def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None:
-    if not replication.kind_of(topology).follows_a_source:
-        raise LabError(
-            f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
-            "a topology of a source and replicas",
-            "./lab ask async … --claim 'lag[…] <= 1'",
-        )
-    if "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
-        raise LabError(
-            "a claim is about the lag, and with replication=none there is no replica",
-            "replication async or semisync",
-            "leave out the claim, or replication=none",
-        )
 
 
 def refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
