@@ -242,7 +242,7 @@ def drilled(drill_labs, tmp_path):
             )
             if meanwhile and not (put_back and is_usable(evidence, request.drill)):
                 labs.renew()
-        return drill_set.judged(evidence, ledger)
+        return drill_set.judged_as_found(evidence, ledger)
 
     return do
 

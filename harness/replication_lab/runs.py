@@ -343,14 +343,12 @@ def write_index() -> Path:
 
 def verdicts() -> dict[str, str]:
     """Return the verdict of each recorded run as its summary.json has it; "not reported" where there is none."""
-    return {name: _reported_verdict(catalogue.RUNS / name / "summary.json") for name in names()}
-
-
-def _reported_verdict(summary: Path) -> str:
-    try:
-        return msgspec.json.decode(summary.read_bytes(), type=_Verdict).verdict
-    except (OSError, msgspec.DecodeError):
-        return "not reported"
+    found = dict.fromkeys(names(), "not reported")
+    for name in found:
+        with suppress(OSError, msgspec.DecodeError):
+            summary = catalogue.RUNS / name / "summary.json"
+            found[name] = msgspec.json.decode(summary.read_bytes(), type=_Verdict).verdict
+    return found
 
 
 def summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:

@@ -26,7 +26,7 @@ def limited(drill_labs, tmp_path):
     def do():
         what = drill_set.load("single", "cpu").with_duration(2)
         evidence = drill_labs("single").do(DrillRequest(what, 7), tmp_path / "ledger")
-        return {one.figure: one for one in drill_set.judged(evidence, tmp_path / "ledger").judgements}
+        return {one.figure: one for one in drill_set.judged_as_found(evidence, tmp_path / "ledger").judgements}
 
     return do
 

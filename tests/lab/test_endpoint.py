@@ -56,7 +56,7 @@ def drilled(labs, topology, name, tmp_path):
         evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")
     with (tmp_path / "ledger").open("rb") as lines:
         history = parse(lines).attempts
-    return drill_set.judged(evidence, tmp_path / "ledger"), history
+    return drill_set.judged_as_found(evidence, tmp_path / "ledger"), history
 
 
 @pytest.mark.parametrize(("topology", "name"), [FIRST, *(pytest.param(*pair, marks=pytest.mark.long) for pair in MORE)])
@@ -79,7 +79,7 @@ def test_a_client_past_the_endpoint_makes_everything_unknown(labs, tmp_path, mon
     monkeypatch.setattr(behind.Behind, "client", lambda self, _name: ApplicationClient(source.another, self._note))
     with ignoring_noise():
         evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")
-    result = drill_set.judged(evidence, tmp_path / "ledger")
+    result = drill_set.judged_as_found(evidence, tmp_path / "ledger")
 
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
     assert any("past the endpoint" in doubt for doubt in result.doubts)
@@ -101,7 +101,7 @@ def test_a_container_of_the_endpoint_that_others_pause_makes_everything_unknown(
     with ignoring_noise():
         evidence = own.do(DrillRequest(drill, 7), tmp_path / "ledger")
     meddler.join()
-    result = drill_set.judged(evidence, tmp_path / "ledger")
+    result = drill_set.judged_as_found(evidence, tmp_path / "ledger")
 
     assert any("haproxy" in doubt for doubt in result.doubts)
 

@@ -39,7 +39,7 @@ def done(cluster, tmp_path_factory):
             ledger = folder / name
             with ignoring_noise():
                 evidence = run_drill(cluster, DrillRequest(what or drill_set.load("galera", name), SEED), ledger, print)
-            known[name] = drill_set.judged(evidence, ledger)
+            known[name] = drill_set.judged_as_found(evidence, ledger)
         return known[name]
 
     return do

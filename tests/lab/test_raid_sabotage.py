@@ -80,7 +80,7 @@ def test_the_drill_of_slow_disks_comes_out_as_its_file_says(docker, tmp_path):
     finally:
         with signals.signals_held():
             lab.down()
-    result = drill_set.judged(evidence, tmp_path / "ledger")
+    result = drill_set.judged_as_found(evidence, tmp_path / "ledger")
 
     assert [one.reason for one in result.judgements if one.verdict is not one.expected] == []
     assert result.doubts == []

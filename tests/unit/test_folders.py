@@ -1,6 +1,7 @@
 """Is the lab's data found, and is what it writes kept out of it, in a checkout and as an installed package?"""
 
 import ast
+import asyncio
 import functools
 import importlib.util
 import shutil
@@ -124,4 +125,5 @@ def test_a_refusal_of_the_live_page_names_the_command_as_it_is_typed(monkeypatch
     """A browser shows it."""
     monkeypatch.setattr(folders, "INSTALLED", True)
 
-    assert b'"lab status"' in live_page._told(LabError("it is in use", "", "./lab status"), 409).body
+    answer = asyncio.run(live_page._refused(None, LabError("it is in use", "", "./lab status")))
+    assert b'"lab status"' in answer.body and answer.status_code == 400

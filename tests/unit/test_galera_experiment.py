@@ -163,7 +163,7 @@ def test_the_presets_measure_what_they_say():
 def test_both_systems_have_as_many_copies():
     """Three against three, two against two, the same toxic on every link."""
     for systems, copies in ((THREE, 3), (TWO, 2)):
-        assert {len(catalogue.topology(system.topology).nodes) for system in systems.values()} == {copies}
+        assert {len(catalogue.topology(system["topology"]).nodes) for system in systems.values()} == {copies}
     for case in KNOWN.cases:
         links = [link.name for link in catalogue.topology(KNOWN.lab_of(case).topology).links]
         assert case.toxics in ({}, dict.fromkeys(links, catalogue.toxic("wan-85ms")))

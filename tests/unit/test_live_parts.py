@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import node_control, node_watch, roles, session
+from replication_lab.live import node_control, node_watch, session
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch
 from replication_lab.live.roles import Roles, Route
@@ -23,7 +23,7 @@ from replication_lab.replication import received
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, lock
-from replication_lab.world.mysql.client import TransactionAnswer
+from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
 
 from tests.fakes.lab import FakeLab
 
@@ -232,18 +232,8 @@ def test_a_client_follows_a_promotion_with_its_next_transaction(lab, monkeypatch
     """Its connection to the old node is closed, also if that still answers."""
     told = []
 
-    class Connection:
-        def __init__(self, _find):
-            pass
-
-        def transact(self, statements):
-            told.append("transact")
-            return TransactionAnswer(Outcome.ACKNOWLEDGED)
-
-        def close(self):
-            told.append("close")
-
-    monkeypatch.setattr(roles, "ApplicationClient", Connection)
+    monkeypatch.setattr(ApplicationClient, "transact", lambda _self, _: told.append("transact"))
+    monkeypatch.setattr(ApplicationClient, "close", lambda _self: told.append("close"))
     route = Route(lab, "source")
     client = route.connect("source")
     client.transact(["a"])
@@ -292,7 +282,7 @@ def tick(view, *names):
 def viewed(lab):
     """Return the view of a lab whose nodes and links have answered just now, without its threads."""
     lab.servers["source"].semisync = replace(lab.servers["source"].semisync, enabled=True, active=True)
-    view = session.ViewSession(lab, 4, 400.0, lambda _: None, "1")
+    view = session.ViewSession(lab, 4, 400.0, lambda _: None)
     tick(view)
     return view
 
@@ -326,7 +316,7 @@ def test_commits_have_waited_since_the_last_one(lab):
 def test_the_ledger_is_compared_when_clients_write_to_another_node(fake_world):
     """Whatever made them; what was lost is not known before."""
     lab = FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
-    view, compared = session.ViewSession(lab, 4, 400.0, lambda _: None, "1"), threading.Event()
+    view, compared = session.ViewSession(lab, 4, 400.0, lambda _: None), threading.Event()
     tick(view)
     assert (view.state().load.node, view.state().ledger.checked_on) == ("node1", "")
     view.subscribe(lambda state: state.ledger.checked_on and compared.set())

@@ -7,8 +7,7 @@ import sys
 import msgspec
 import pytest
 from replication_lab.cli.live import line, screen
-from replication_lab.live.metrics import endpoint
-from replication_lab.live.prometheus import text_of
+from replication_lab.live.prometheus import endpoint, text_of
 from replication_lab.model.live.view import Level
 from rich.console import Console
 

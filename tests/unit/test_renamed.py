@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from replication_lab import cli
-from replication_lab.cli import renamed
 
 
 @pytest.mark.parametrize(
@@ -21,7 +20,7 @@ def test_a_command_of_other_tools_says_what_to_type_here(lab, typed, now):
     assert (status, out) == (2, "") and f"next: {now}" in err and "Traceback" not in err
 
 
-@pytest.mark.parametrize("now", renamed.RENAMED.values())
+@pytest.mark.parametrize("now", cli.RENAMED.values())
 def test_what_does_the_same_exists(now):
     """Each of its commands."""
     known: dict[str, Any] = cli.cli.commands

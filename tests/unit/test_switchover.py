@@ -200,8 +200,8 @@ def test_a_kind_without_a_switchover_says_why(refused, monkeypatch):
 def test_it_is_told_in_a_line_how_long_no_node_accepted_writes():
     """And that nothing was done where nothing was to do."""
     said = io.StringIO()
-    output.switched(Console(file=said, width=140), TakenOver("a", "b", repointed=["a"], seconds=1.23))
-    output.switched(Console(file=said, width=140), TakenOver("b", "b"))
+    output.say(Console(file=said, width=140), "switched", done=TakenOver("a", "b", repointed=["a"], seconds=1.23))
+    output.say(Console(file=said, width=140), "switched", done=TakenOver("b", "b"))
 
     told = "b accepts writes in place of a; none did for 1.2 s\n  its replicas: a\nb accepts writes already\n"
     assert said.getvalue() == told

@@ -3,6 +3,8 @@
 import pytest
 from replication_lab.experiments.question import variables as settings
 from replication_lab.lab import start_options
+from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab import mysql_errors
 from replication_lab.model.lab.option_file import unknown_in
 from replication_lab.model.lab.reserved_options import refuse_reserved
 from replication_lab.world import catalogue
@@ -88,6 +90,9 @@ def test_the_list_is_long_enough_to_be_of_use_and_names_nothing_twice():
 class Server:
     name, dialect = "replica", dialects()["mariadb"]
 
+    def value(self, _sql):
+        raise LabError("it was refused") from Exception(mysql_errors.UNKNOWN_VARIABLE)
+
     def rows(self, _sql):
         return [{"Variable_name": name} for name in ("rpl_semi_sync_master_timeout", "sync_binlog")]
 
@@ -95,15 +100,15 @@ class Server:
         return "11.8.9-MariaDB"
 
 
-def test_a_question_says_which_server_has_the_variable():
+def test_a_question_says_which_server_has_the_variable(refused):
     """And not the nearest name of another meaning."""
-    found = settings._unknown(Server(), "rpl_semi_sync_source_timeout").found
+    found = refused(settings._read, Server(), "rpl_semi_sync_source_timeout").found
 
     assert found == (
         "replica has no variable rpl_semi_sync_source_timeout, which only MySQL has; "
         "MariaDB's is rpl_semi_sync_master_timeout"
     )
-    assert "did you mean sync_binlog?" in settings._unknown(Server(), "sink_binlog").found
+    assert "did you mean sync_binlog?" in refused(settings._read, Server(), "sink_binlog").found
 
 
 def test_an_option_that_a_server_does_not_start_with_is_explained_too(fake_world, refused):

@@ -171,8 +171,12 @@ def wait(attached: Attachment, accounts: Mapping[str, Account], tell: Tell, *, i
 
 
 def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over: bool) -> Trouble | None:
-    if found := _of_container(before, servers.containers[node][0]):
-        return found
+    container = servers.containers[node][0]
+    # One that was stopped, and then recreated, is not started again.
+    if container.status in ("exited", "created"):
+        return Trouble(ended(container), ended=True)
+    if before.healthy and not is_healthy(container):
+        return Trouble(f"{container.name} is not healthy")
     try:
         with closing(servers.server(node)) as server:
             if is_over and own_schema.is_left(server):
@@ -189,19 +193,15 @@ def _trouble(node: str, before: Replicating, servers: ServersOfProject, is_over:
         return Trouble(error.found)
 
 
-def _of_container(before: Replicating, container: Container) -> Trouble | None:
-    # One that was stopped, and then recreated, is not started again.
-    if container.status in ("exited", "created"):
-        return Trouble(ended(container), ended=True)
-    if before.healthy and not is_healthy(container):
-        return Trouble(f"{container.name} is not healthy")
-    return None
-
-
 def _error(
     called: str, before: Replicating, found: Trouble, container: Container, account: Account | None
 ) -> NotAsBefore:
-    log = _errors_of(container) if found.unexplained else ""
+    log = ""
+    if found.unexplained:
+        # The last errors in the server's log: clients' health checks may have filled its end.
+        lines = container.logs(tail=SEARCHED_LINES).decode(errors="replace").splitlines()
+        errors = [line for line in lines if "[ERROR]" in line]
+        log = "".join(f"\n  {line}" for line in errors[-LOG_LINES:])
     if found.statement:
         statement = found.again if RELAY_LOG in log.lower() else found.statement
         next_step = by_hand(container, statement, account)
@@ -215,13 +215,6 @@ def _error(
         "every server healthy and replicating as before it was attached",
         next_step,
     )
-
-
-def _errors_of(container: Container) -> str:
-    """Return the last errors in a server's log, one a line; clients' health checks may have filled its end."""
-    lines = container.logs(tail=SEARCHED_LINES).decode(errors="replace").splitlines()
-    errors = [line for line in lines if "[ERROR]" in line]
-    return "".join(f"\n  {line}" for line in errors[-LOG_LINES:])
 
 
 def by_hand(container: Container, statement: str, account: Account | None) -> str:

@@ -26,35 +26,31 @@ NOTHING_FLOWS = "no connection has crossed it yet"
 
 def attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     """Attach the links and prove them; on any failure restore the project."""
-    attachments.refuse_elsewhere(found.attached.compose.project)
-    images.ensure(["toxiproxy"])
-    with lock.lab_held(found.attached.compose.project, "lab attach"):
-        return _attach(found, condition, tell)
-
-
-def _attach(found: AttachPlan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
     attached = found.attached
-    path = override.write(attached, owners.owner(), found.kept, found.linked)
-    tell(f"override file: {folders.from_here(path)}")
-    try:
-        override.start(attached)
-        lab = project.find(attached.compose.project)
-        if not isinstance(lab, AttachedLab):
-            raise LabError(f"{lab.name} is not attached", "an attached project", attached.again)
-        _wait_until_healthy(lab)
-        as_before.wait(attached, attachments.accounts(lab.name), tell, is_over=False)
-        proofs = prove(lab, condition, tell)
-        toxics = {link.name: condition for link in attached.links}
-        lab_files.save_state(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
-    except BaseException as error:
-        accounts = attachments.accounts(attached.compose.project)
-        with signals.signals_held():
-            tell(f"restoring {attached.compose.project}")
-            attachments.restore(attached.compose.project)
-        if isinstance(error, LabError) and not signals.interruption_within(error):
-            raise as_before.after_restoring(attached, accounts, tell, error) from error
-        raise
-    return lab, proofs
+    attachments.refuse_elsewhere(attached.compose.project)
+    images.ensure(["toxiproxy"])
+    with lock.lab_held(attached.compose.project, "lab attach"):
+        path = override.write(attached, owners.owner(), found.kept, found.linked)
+        tell(f"override file: {folders.from_here(path)}")
+        try:
+            override.start(attached)
+            lab = project.find(attached.compose.project)
+            if not isinstance(lab, AttachedLab):
+                raise LabError(f"{lab.name} is not attached", "an attached project", attached.again)
+            _wait_until_healthy(lab)
+            as_before.wait(attached, attachments.accounts(lab.name), tell, is_over=False)
+            proofs = prove(lab, condition, tell)
+            toxics = {link.name: condition for link in attached.links}
+            lab_files.save_state(lab.name, LabState(lab.topology.name, lab.engine, proofs, toxics))
+        except BaseException as error:
+            accounts = attachments.accounts(attached.compose.project)
+            with signals.signals_held():
+                tell(f"restoring {attached.compose.project}")
+                attachments.restore(attached.compose.project)
+            if isinstance(error, LabError) and not signals.interruption_within(error):
+                raise as_before.after_restoring(attached, accounts, tell, error) from error
+            raise
+        return lab, proofs
 
 
 def _wait_until_healthy(lab: AttachedLab) -> None:

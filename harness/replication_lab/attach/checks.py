@@ -92,15 +92,12 @@ def check_link(project: ComposeProject, link: AskedLink) -> None:
 
 
 def _check_network(project: ComposeProject, service: str) -> None:
-    declared = project.service(service)
-    mode = str(declared.get("network_mode") or "")
+    mode = str(project.service(service).get("network_mode") or "")
     if not mode:
         return
     if mode == "host":
-        found, expected = (
-            f"{service} has network_mode: host, so it does not resolve the names of the project",
-            "a service in a network",
-        )
+        found = f"{service} has network_mode: host, so it does not resolve the names of the project"
+        expected = "a service in a network"
     elif mode.startswith(("service:", "container:")):
         found = f"{service} uses the network of {mode.partition(':')[2]} (network_mode: {mode})"
         expected = "a service with a network of its own"

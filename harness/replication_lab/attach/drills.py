@@ -1,6 +1,6 @@
 """The drills of an attached project: those of drills/attached for each of its links and servers, run on it as it is."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -66,8 +66,9 @@ def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, st
     kind, writer = replication.kind_of(lab.topology), replication.of(lab).written_at()
     if applies == "node":
         # Where the servers choose the one that takes writes, clients have to try all.
-        nodes = lab.attached.nodes if kind.elects else [writer]
-        common = {"writer": writer, "clients": _clients(nodes), "killed": f"{kind.killed_seconds:g}"}
+        nodes = [*lab.attached.nodes] if kind.elects else [writer]
+        clients = ", ".join(f'"{node}": {4 if len(nodes) == 1 else 2}' for node in nodes)
+        common = {"writer": writer, "clients": f"{{{clients}}}", "killed": f"{kind.killed_seconds:g}"}
         for node in lab.attached.nodes:
             yield node, {"node": node, **common}
         return
@@ -82,11 +83,6 @@ def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, st
             at = link.server if applies == "link" else writer
             words = {"link": link.name, "consumer": link.consumer, "server": link.server, "writer": at}
             yield link.name, words
-
-
-def _clients(nodes: Collection[str]) -> str:
-    """Return four clients, of one node or of each of several, in YAML."""
-    return "{" + ", ".join(f'"{node}": {4 if len(nodes) == 1 else 2}' for node in nodes) + "}"
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -123,7 +123,12 @@ def _plan(
         checks.check_consumer(found, each)
         for container in containers[each]:
             if error := silent.get(str(container.name), silent.get(each)):
-                raise _unasked(each, error)
+                raise LabError(
+                    f"a link from {each} would recreate its server, and the lab cannot ask it where its data are: "
+                    f"{error.found}",
+                    error.expected,
+                    error.next_step,
+                )
             if server := every.get(str(container.name)):
                 survival.check(found, each, server, container)
                 _check_log_names(each, server, container)
@@ -302,16 +307,6 @@ def _check_links(call: ComposeCall, links: Sequence[AttachedLink]) -> None:
                 "each link once",
                 call.attached_by(f"{each.source}:{each.target}" for each in {one.name: one for one in links}.values()),
             )
-
-
-def _unasked(consumer: str, error: LabError) -> LabError:
-    """Return the error for a server that a link would recreate, and that cannot be asked where its data are."""
-    return LabError(
-        f"a link from {consumer} would recreate its server, and the lab cannot ask it where its data are: "
-        f"{error.found}",
-        error.expected,
-        error.next_step,
-    )
 
 
 def _consumer(

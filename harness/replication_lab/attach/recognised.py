@@ -131,7 +131,10 @@ def _history(kind: str, server: Server) -> str:
     if kind not in features_of(server):
         return ""
     try:
-        return GaleraNode(server).status().history if kind == "galera" else _group(server)
+        if kind == "galera":
+            return GaleraNode(server).status().history
+        found = member(server)
+        return found.history if found.states and found.state != "OFFLINE" else ""
     except LabError as error:
         if is_denied(error.__cause__):
             raise LabError(
@@ -140,11 +143,6 @@ def _history(kind: str, server: Server) -> str:
                 f"./lab attach --help, which explains --dsn {server.name}=@FILE",
             ) from error
         return ""
-
-
-def _group(server: Server) -> str:
-    found = member(server)
-    return found.history if found.states and found.state != "OFFLINE" else ""
 
 
 def _require_one_primary(server: Server, members: Sequence[str]) -> None:

@@ -119,7 +119,11 @@ def check(project: ComposeProject, service: str, server: Server, container: Cont
         )
     # Without symbolic links, if the container has a tool for that.
     real = {name: said_in(container, "readlink", "-f", path).strip() or path for name, path in found.items()}
-    if reasons := lost(real, _mounts(container, project.service(service))):
+    attrs, declared = container.attrs, project.service(service)
+    without_source = {each["target"] for each in declared.get("volumes") or [] if not each.get("source")}
+    names = {mount["Name"] for mount in attrs.get("Mounts", []) if mount.get("Name")}
+    inherited = without_source | set(images.volumes(attrs["Config"]["Image"]))
+    if reasons := lost(real, mounts_of(attrs, inherited, set(filter(volumes.is_in_memory, names)))):
         listed = "\n  ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise LabError(
             f"a link from {service} would recreate its container, and its server would lose\n  {listed}",
@@ -127,15 +131,6 @@ def check(project: ComposeProject, service: str, server: Server, container: Cont
             "added, the data can be saved",
             f"docker cp {container.name}:{found[DATADIR]} ./{service}-data",
         )
-
-
-def _mounts(container: Container, declared: Mapping[str, Any]) -> list[Mount]:
-    """Return the mounts of a container whose service is declared like this."""
-    attrs = container.attrs
-    without_source = {each["target"] for each in declared.get("volumes") or [] if not each.get("source")}
-    names = {mount["Name"] for mount in attrs.get("Mounts", []) if mount.get("Name")}
-    inherited = without_source | set(images.volumes(attrs["Config"]["Image"]))
-    return mounts_of(attrs, inherited, set(filter(volumes.is_in_memory, names)))
 
 
 def _asked(server: Server, what: str, statements: Iterable[str]) -> dict[str, str]:

@@ -34,6 +34,8 @@ EXTRAS = {"starlette": "live", "uvicorn": "live"}
 TEXTS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text())
 # The texts of options that several commands share, by the options' names.
 SHARED = TEXTS.pop("shared")
+# What other tools have by another name, which `lab --help` does not list: what to type instead.
+RENAMED = TEXTS.pop("renamed")
 COMMANDS = {words: found for commands in TEXTS.values() for words, found in commands.items()}
 
 Decorator = Callable[[Callable[..., Any]], click.Command]
@@ -106,11 +108,7 @@ class Sections(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Return a command; also one of other tools, which only says what it is called here and is not listed."""
-        if found := super().get_command(context, name):
-            return found
-        from replication_lab.cli import renamed
-
-        return renamed.command(name)
+        return super().get_command(context, name) or (_renamed(name) if name in RENAMED else None)
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of each section with the first sentence of their help; all have the same column."""
@@ -119,6 +117,19 @@ class Sections(click.Group):
             with formatter.section(heading):
                 listed = [self.commands[name] for name in found if name in self.commands]
                 formatter.write_dl([(str(each.name).ljust(width), each.get_short_help_str(1000)) for each in listed])
+
+
+def _renamed(name: str) -> click.Command:
+    """Return the command that tells the name here of another tool's command, and exits with a status of no success."""
+    now = RENAMED[name]
+
+    def tell() -> None:
+        _complain(LabError(f"there is no `lab {name}`", f"`lab {now}` in place of `lab {name}`", f"./lab {now}"))
+        sys.exit(ExitCode.USAGE)
+
+    whatever = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
+    anything = {"ignore_unknown_options": True, "help_option_names": []}
+    return click.Command(name, context_settings=anything, params=[whatever], callback=tell)
 
 
 @click.group(
@@ -157,7 +168,10 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
             status = _status(command, name)
             sys.stdout.flush()
         except streams.Unwritable as error:
-            status = _unwritten(error)
+            # That of SIGPIPE if it had no reader.
+            status = signals.exit_status("SIGPIPE") if error.is_unread else ExitCode.USAGE
+            if not error.is_unread:
+                _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
     # Python would look for garbage once more in all that was imported before it ends, which takes 0.2 s.
     gc.freeze()
     sys.exit(status)
@@ -212,7 +226,8 @@ def _refuse_deleted_folder() -> None:
 
 def _explained(error: Exception) -> LabError | None:
     """Return the error for a missing extra, a name that is too long or an engine that failed; None for a defect."""
-    if extra := _missing_extra(error):
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if extra := EXTRAS.get(missing.partition(".")[0]):
         from replication_lab.world import folders
 
         return LabError(
@@ -229,14 +244,6 @@ def _explained(error: Exception) -> LabError | None:
     return client.explained(error) if client else None
 
 
-def _unwritten(error: streams.Unwritable) -> int:
-    """Return the status of a command whose output could not be written: that of SIGPIPE if it had no reader."""
-    if error.is_unread:
-        return signals.exit_status("SIGPIPE")
-    _complain(LabError(f"standard output cannot be written: {error.reason}", "writable output"))
-    return ExitCode.USAGE
-
-
 def _say_stopped(error: BaseException) -> int:
     """Print what an interruption stopped, and what was removed if anything was; return its exit status."""
     from replication_lab.cli.console import tell
@@ -245,22 +252,12 @@ def _say_stopped(error: BaseException) -> int:
     stop = signals.interruption_within(error) or KeyboardInterrupt("SIGINT")
     signals.forget()
     failed = [] if isinstance(error, (KeyboardInterrupt, click.Abort)) else [f"meanwhile this failed: {error!r}"]
-    tell("; ".join([f"stopped ({str(stop) or 'SIGINT'})", *_left_by(stop), *failed]))
+    left = [stop.said] if isinstance(stop, signals.Stopped) else []
+    left += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
+    if not left and COMMANDS.get(Deferred.used, {}).get("changes"):
+        left = ["it may have acted in part; ./lab status shows the state now"]
+    tell("; ".join([f"stopped ({str(stop) or 'SIGINT'})", *left, *failed]))
     return signals.exit_status(str(stop) or "SIGINT")
-
-
-def _left_by(stop: KeyboardInterrupt) -> list[str]:
-    said = [stop.said] if isinstance(stop, signals.Stopped) else []
-    said += [f"{name}, which this command had started, was removed" for name in signals.REMOVED]
-    if not said and COMMANDS.get(Deferred.used, {}).get("changes"):
-        said = ["it may have acted in part; ./lab status shows the state now"]
-    return said
-
-
-def _missing_extra(error: Exception) -> str:
-    """Return the extra that has the missing module; an empty string for any other error."""
-    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    return EXTRAS.get(missing.partition(".")[0], "")
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:

@@ -36,14 +36,11 @@ FIRST_LINE = "# yaml-language-server: $schema="
 # Each load has a seed of its own, a thousand times this at most, which sysbench reads as a number of 32 bits.
 HIGHEST_SEED = 2_000_000
 
+of_topologies = click.argument("arguments", nargs=-1, metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.topologies)
+
 
 @command("ask")
-@click.argument(
-    "arguments",
-    nargs=-1,
-    metavar="TOPOLOGY[,TOPOLOGY…]",
-    shell_complete=names.completed_by(catalogue.topologies),
-)
+@of_topologies
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--case", "cases", multiple=True, metavar="NAME=VALUE,NAME=VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
@@ -52,9 +49,7 @@ HIGHEST_SEED = 2_000_000
 @options.of_clients()
 @click.option("--rate", metavar="RATE")
 @options.of_node_storage
-@options.of_node_disk
-@options.of_endpoint
-@options.of_manager
+@options.of_companions
 @click.option("--baseline", multiple=True, metavar=SETTING)
 @click.option("--claim", "claims", multiple=True, metavar="CLAIM")
 @click.option("--workload", metavar="NAME|FILE")
@@ -63,8 +58,7 @@ HIGHEST_SEED = 2_000_000
 @click.option("--load-image", metavar="IMAGE")
 @click.option("--schema", metavar="FILE")
 @click.option("--init", metavar="FILE")
-@options.of_engine
-@options.of_image
+@options.of_servers
 @options.of_duration("3s", 1, 3600)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @options.of_runs(12, "rounds", 3, 100)
@@ -157,7 +151,7 @@ def _cases(given: Sequence[str], vary: Mapping[str, list[str]], cnf: dict[str, G
         case = _images_as_engines({name: [value] for name, value in pairs("--case", tuple(text.split(","))).items()})
         if both := sorted(case.keys() & vary.keys()):
             raise LabError(f"--case and --vary both name {both[0]}", "one of the two", f"leave out --vary {both[0]}=…")
-        found.append({name: files.named(name, values, cnf)[0] for name, values in case.items()})
+        found.append({name: files.named(name, value, cnf) for name, (value,) in case.items()})
     return found
 
 
@@ -193,15 +187,13 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         raise LabError("--workload and --load-command both name a load", "one of the two", "leave out --workload")
     return Question(
         topologies=topologies,
-        vary={name: files.named(name, values, cnf) for name, values in vary.items()} | of_cases,
+        vary={name: [files.named(name, each, cnf) for each in values] for name, values in vary.items()} | of_cases,
         cases=cases,
         settings=files.settings_of(asked, cnf, short),
-        baseline={
-            name: files.named(name, [value], cnf)[0] for name, value in pairs("--baseline", asked["baseline"]).items()
-        },
+        baseline={name: files.named(name, each, cnf) for name, each in pairs("--baseline", asked["baseline"]).items()},
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
-        margin=options.percentage(asked["margin"], "--margin"),
+        margin=options.percentage(asked["margin"]),
         workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
         script_options=pairs("--script-option", asked["script_options"]),
         schema=_given(asked["schema"]),
@@ -239,30 +231,21 @@ def _write(path: Path, question: Question) -> None:
             raise LabError(
                 f"{path} exists, and is not a question that `lab ask` saved", "a new file, or a saved question"
             )
-    write_for_user(path, _schema_for(path).encode() + msgspec.yaml.encode(question))
-
-
-def _schema_for(path: Path) -> str:
-    """Return the line by which editors find the schema: relative within this checkout, so that both can move."""
+    # Editors find the schema by the first line: relative within this checkout, so that both can move.
     schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
     found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
-    return f"{FIRST_LINE}{found}\n"
+    write_for_user(path, f"{FIRST_LINE}{found}\n".encode() + msgspec.yaml.encode(question))
 
 
 @command("predict")
-@click.argument(
-    "arguments",
-    nargs=-1,
-    metavar="TOPOLOGY[,TOPOLOGY…]",
-    shell_complete=names.completed_by(catalogue.topologies),
-)
+@of_topologies
 @click.option("--clients", metavar="VALUES")
 @click.option("--replicas", metavar="VALUES")
 @click.option("--rtt", metavar="VALUES")
 @click.option("--vary", "varied", multiple=True, metavar="NAME=VALUE,VALUE…")
 @click.option("--set", "settings", multiple=True, metavar=SETTING)
-@click.option("--engine", metavar="ENGINE", shell_complete=names.completed_by(names.engines))
-@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.completed_by(names.runs))
+@click.option("--engine", metavar="ENGINE", shell_complete=names.engines)
+@click.option("--from", "runs", multiple=True, metavar="RUN", shell_complete=names.runs)
 @click.option("--seed", default=7, show_default=True)
 @options.as_json
 def predict(
@@ -288,7 +271,4 @@ def predict(
     wanted = room.asked(topologies, {**vary, **fixed, **given}, engine or "")
     sources, points = room.measured(runs, wanted)
     found = room.predicted(wanted, sources, points, seed)
-    if json_:
-        print_json(msgspec.to_builtins(found))
-    else:
-        out.print(predicted.rendered(found))
+    print_json(found) if json_ else out.print(predicted.rendered(found))

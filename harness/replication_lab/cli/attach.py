@@ -8,7 +8,7 @@ import click
 from replication_lab.attach import attach as attaching
 from replication_lab.attach.as_before import NotAsBefore
 from replication_lab.attach.checks import parse_link
-from replication_lab.attach.plan import AskedAttachment, AttachPlan, plan, warnings
+from replication_lab.attach.plan import AskedAttachment, plan, warnings
 from replication_lab.cli import command, console, output
 from replication_lab.cli.console import complain, out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab, of_yes
@@ -46,7 +46,12 @@ def attach(
     others = [*(["--rtt", rtt] if rtt != "none" else []), *files]
     named = {"--endpoint": found.attached.endpoint, "--manager": found.attached.manager}
     others += [part for option, value in named.items() if value for part in (option, value)]
-    _ask(found, yes, found.attached.compose.attached_by(links, *others))
+    for line in warnings(found):
+        tell(line)
+    if not yes:
+        compose, services = found.attached.compose, ", ".join(each.service for each in found.attached.consumers)
+        what = f"{services} of {compose.project} would be recreated"
+        console.ask(f"Recreate {services}?", what, compose.attached_by(links, *others))
     try:
         lab, proofs = attaching.attach(found, rtt, tell)
     except NotAsBefore as error:
@@ -57,16 +62,6 @@ def attach(
     else:
         output.say(out, "attached", lab=lab.name, link=lab.topology.links[0].name, drills=not found.no_drills)
     sys.exit(ExitCode.UNKNOWN if any(map(attaching.is_unseen, proofs)) else ExitCode.GOOD)
-
-
-def _ask(found: AttachPlan, yes: bool, again: str) -> None:
-    """Say what will happen, and go on only if the user agrees; `again` is the same command."""
-    for line in warnings(found):
-        tell(line)
-    if yes:
-        return
-    services = ", ".join(each.service for each in found.attached.consumers)
-    console.ask(f"Recreate {services}?", f"{services} of {found.attached.compose.project} would be recreated", again)
 
 
 @command("detach")

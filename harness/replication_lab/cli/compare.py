@@ -21,14 +21,14 @@ MOST_MARGIN = 0.9
 
 
 @command("compare")
-@click.argument("before", shell_complete=names.completed_by(names.runs))
-@click.argument("after", default="latest", shell_complete=names.completed_by(names.runs))
+@click.argument("before", shell_complete=names.runs)
+@click.argument("after", default="latest", shell_complete=names.runs)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @click.option("--figure", "figures", multiple=True, type=click.Choice(list(FIGURES)), metavar="FIGURE")
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "html"]), default="text", show_default=True)
 @as_json
 def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
-    share = percentage(margin, "--margin")
+    share = percentage(margin)
     if not 0 < share <= MOST_MARGIN:
         raise LabError(f"--margin is {margin}", f"more than 0 % and at most {MOST_MARGIN:.0%}", "--margin 10%")
     found = compare(_digests(before), _digests(after), share, figures)
@@ -78,7 +78,9 @@ def _as_data(found: Comparison) -> dict[str, object]:
 @click.option("--saved", type=click.Path(file_okay=False, exists=True, path_type=Path), metavar="FOLDER")
 @as_json
 def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
-    kept = {(found.run, found.started): found for found in [*_of_files(saved), *runs.digests()]}
+    files = sorted(saved.glob("*.json")) if saved else []
+    of_files = [decode(file.read_bytes(), str(file)) for file in files]
+    kept = {(found.run, found.started): found for found in [*of_files, *runs.digests()]}
     found = [
         series
         for series in model.history(kept.values())
@@ -102,10 +104,6 @@ def history(claim: str | None, experiment: str | None, engine: str | None, saved
             out.print(over_time.run_by_run(series))
     else:
         out.print(over_time.overview(found))
-
-
-def _of_files(folder: Path | None) -> list[Digest]:
-    return [decode(file.read_bytes(), str(file)) for file in sorted(folder.glob("*.json"))] if folder else []
 
 
 def _series_data(series: model.Series) -> dict[str, object]:

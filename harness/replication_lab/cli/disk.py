@@ -23,7 +23,7 @@ disk = click.Group("disk", help=help_of("disk"))
 
 
 @command("disk list", disk)
-@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.argument("node", required=False, shell_complete=names.nodes)
 @of_lab
 @as_rows
 def disk_list(node: str | None, name: str | None, json_: bool) -> None:
@@ -114,7 +114,5 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
     found, seen = diagnosed(project.find(name), node, seconds)
-    if json_:
-        print_json({"diagnosis": found, "sample": seen})
-    else:
-        output.say(out, "diagnosis", found=found, seconds=seen.seconds)
+    data = {"diagnosis": found, "sample": seen}
+    print_json(data) if json_ else output.say(out, "diagnosis", found=found, seconds=seen.seconds)

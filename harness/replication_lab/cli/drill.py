@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,23 +13,9 @@ import msgspec
 from replication_lab import runs
 from replication_lab.attach import drills as attached_drills
 from replication_lab.attach.attach import find_attached
-from replication_lab.cli import command, listing, names
+from replication_lab.cli import command, listing, names, options
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import (
-    as_json,
-    clients_from,
-    keep_failed,
-    of_duration,
-    of_endpoint,
-    of_engine,
-    of_image,
-    of_manager,
-    of_runs,
-    of_sites,
-    server_of,
-    sites_of,
-)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.exit_code import ExitCode
@@ -46,25 +33,21 @@ from replication_lab.world.files import write_whole
 
 
 @command("drill")
-@click.argument(
-    "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
-)
-@click.option("--drill", "fault", metavar="NAME", shell_complete=names.completed_by(names.drills))
-@of_duration(None)
+@click.argument("topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.topologies)
+@click.option("--drill", "fault", metavar="NAME", shell_complete=names.drills)
+@options.of_duration(None)
 @click.option("--seed", default=7, show_default=True)
-@of_engine
-@of_image
-@of_runs(1, "count")
-@of_sites
-@of_endpoint
-@of_manager
+@options.of_servers
+@options.of_runs(1, "count")
+@options.of_sites
+@options.of_companions
 @click.option("--set", "settings", multiple=True, metavar="endpoint.NAME=VALUE|manager.NAME=VALUE")
-@clients_from
-@keep_failed
-@click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
+@options.clients_from
+@options.keep_failed
+@click.option("--lab", "name", metavar="NAME", shell_complete=names.labs)
 @click.option("--probe", metavar="URL|COMMAND")
 @click.option("--probe-in", metavar="SERVICE", default="")
-@as_json
+@options.as_json
 def drill(
     *,
     topology: str | None,
@@ -77,34 +60,38 @@ def drill(
     **others: Any,
 ) -> None:
     if others["name"] or others["probe"] or others["probe_in"]:
-        _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
+        _run(_on_attached(topology, fault, seconds, others), seed, count, keep, json_)
     if not topology:
         besides = others["endpoint"] or others["manager"] or others["settings"]
         if fault or seconds is not None or keep or count > 1 or besides:
+            able = next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
             raise LabError(
                 "no topology given for --drill, --duration, --runs, --endpoint, --manager, --set or --keep",
                 "lab drill TOPOLOGY with its options",
-                f"./lab drill {_with_fault(fault)} --drill {fault}" if _with_fault(fault) else "./lab list drills",
+                f"./lab drill {able} --drill {fault}" if able else "./lab list drills",
             )
         listing.show("drills", json_)
         return
     topology, drills = _chosen(topology, fault, seconds)
-    of_endpoint_, of_manager_ = _companions(others["settings"])
-    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint_)
-    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager_)
-    server = server_of(topology, others["engine"], others["image"])
-    sites = sites_of(catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"])
-    _run(
-        lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep, sites=sites),
-        *(count, keep, json_),
+    of_endpoint, of_manager = _companions(others["settings"])
+    drills = drill_set.at_endpoint(drills, others["endpoint"] or "", of_endpoint)
+    drills = drill_set.under_manager(drills, others["manager"] or "", of_manager)
+    server = options.server_of(topology, others["engine"], others["image"])
+    sites = options.sites_of(
+        catalogue.topology(topology), others["sites"], others["site_addresses"], others["site_network"]
     )
+    _run(partial(runs.drill, topology, server, drills, tell=tell, keep=keep, sites=sites), seed, count, keep, json_)
 
 
-def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
-    """Run drills this many times, print each summary, and exit with the worst status."""
+# Runs drills with a seed.
+Once = Callable[[int], tuple[Path, DrillsSummary]]
+
+
+def _run(once: Once, seed: int, count: int, keep: bool, json_: bool) -> NoReturn:
+    """Run drills this many times, each time with the next seed, print each summary, and exit with the worst status."""
     summaries = []
     for number in range(count):
-        folder, summary = once(number)
+        folder, summary = once(seed + number)
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)
@@ -119,14 +106,8 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     sys.exit(worst(summary.exit_code for summary in summaries))
 
 
-def _on_attached(
-    topology: str | None,
-    fault: str | None,
-    seconds: float | None,
-    how: tuple[int, int, bool, bool],
-    others: Mapping[str, Any],
-) -> NoReturn:
-    seed, count, keep, json_ = how
+def _on_attached(topology: str | None, fault: str | None, seconds: float | None, others: Mapping[str, Any]) -> Once:
+    """Return what runs the drills of an attached project; LabError for options that it cannot have."""
     if not others["name"]:
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
     if others["endpoint"] or others["manager"] or others["settings"]:
@@ -145,7 +126,7 @@ def _on_attached(
     drills = attached_drills.chosen(lab, fault, seconds)
     probe = attached_drills.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
     drills = attached_drills.probed(drills) if probe else drills
-    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
+    return partial(runs.drill_attached, lab, drills, tell=tell, probe=probe)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
@@ -160,35 +141,27 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
 
 
 def _companions(given: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-    settings, of_endpoint_ = settings_apart(pairs("--set", given), ENDPOINT)
-    servers, of_manager_ = settings_apart(settings, MANAGER)
+    settings, of_endpoint = settings_apart(pairs("--set", given), ENDPOINT)
+    servers, of_manager = settings_apart(settings, MANAGER)
     if servers:
         raise LabError(
             f"--set {next(iter(servers))} in a drill, whose file sets the servers",
             "settings of the endpoint or of the manager",
             "--set endpoint.inter=500",
         )
-    return of_endpoint_, of_manager_
-
-
-def _with_fault(fault: str | None) -> str:
-    """Return the first topology that has this drill; an empty string if none has."""
-    return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
+    return of_endpoint, of_manager
 
 
 SHORTEST = "shortest.yaml"
 
 
 @command("soak")
-@click.option(
-    "--topology", default="semisync", show_default=True, shell_complete=names.completed_by(catalogue.topologies)
-)
-@of_duration("1h", low=0.001)
+@click.option("--topology", default="semisync", show_default=True, shell_complete=names.topologies)
+@options.of_duration("1h", low=0.001)
 @click.option("--seed", default=7, show_default=True)
 @click.option("--schedule", "file", type=click.Path(path_type=Path), metavar="FILE")
-@of_engine
-@of_image
-@as_json
+@options.of_servers
+@options.as_json
 def soak(
     *,
     topology: str,
@@ -200,7 +173,7 @@ def soak(
     json_: bool,
 ) -> None:
     schedule = soaks.read(file) if file else soaks.draw(catalogue.topology(topology), seed, seconds / 60)
-    server = server_of(schedule.topology, engine, image)
+    server = options.server_of(schedule.topology, engine, image)
     folder, summary = runs.soak(schedule, server, math.inf if file else seconds, tell)
     print_summary(summary, json_)
     tell(f"record, ledgers, schedule and report: {folders.from_here(folder)}")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from replication_lab import experiments, runs
 from replication_lab.cli import command, names, options
@@ -31,34 +30,15 @@ DECIDED_BY_A_FILE = (
 @click.argument("experiment", shell_complete=names.completed_by(experiments.names))
 @click.option("--engine", metavar="ENGINE[,ENGINE…]")
 @click.option("--image", multiple=True, metavar="IMAGE")
-@click.option(
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: found.presets),
-)
+@click.option("--preset", default="quick", show_default=True, metavar="NAME", shell_complete=names.presets)
 @options.of_runs(None, "rounds")
-@click.option(
-    "--case",
-    "cases",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: [case.name for case in found.cases]),
-)
-@click.option(
-    "--claim",
-    "claims",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=names.of_experiment(lambda found: [claim.id for claim in found.claims]),
-)
-@click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.completed_by(names.engines))
+@click.option("--case", "cases", multiple=True, metavar="NAME", shell_complete=names.cases)
+@click.option("--claim", "claims", multiple=True, metavar="NAME", shell_complete=names.claims)
+@click.option("--against", metavar="ENGINE|FILE.cnf|git:REVISION", shell_complete=names.engines)
 @click.option("--margin", default="10%", show_default=True, metavar="PERCENT")
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]VARIABLE=VALUE")
 @options.of_cnf
 @options.of_node_storage
-@options.of_node_disk
 @click.option("--rtt", metavar="MS", default="")
 @click.option("--seed", default=7, show_default=True)
 @options.on_noise
@@ -116,9 +96,8 @@ def _servers(engine: str | None, image: Sequence[str]) -> list[str]:
 
 
 def _refuse_a_margin_alone(experiment: str, against: Against | None) -> None:
-    context = click.get_current_context()
-    if not against and context.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
-        margin = context.params["margin"]
+    if not against and options.is_given("margin"):
+        margin = click.get_current_context().params["margin"]
         raise LabError(
             f"--margin {margin} without --against",
             "a server to compare with",
@@ -130,7 +109,7 @@ def _against(against: str | None, margin: str) -> Against | None:
     """Return what to compare with, whose commit may be any revision."""
     if not against:
         return None
-    share = options.percentage(margin, "--margin")
+    share = options.percentage(margin)
     if against.endswith(".cnf"):
         return Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
     if against.startswith(GIT):
@@ -139,10 +118,8 @@ def _against(against: str | None, margin: str) -> Against | None:
 
 
 def _refuse_for_a_question() -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        if given and parameter.name in DECIDED_BY_A_FILE:
+    for parameter in click.get_current_context().command.params:
+        if parameter.name in DECIDED_BY_A_FILE and options.is_given(parameter.name):
             raise LabError(
                 f"{parameter.opts[0]} cannot be used with the file of a question",
                 "only the file, which gives the engine, the settings, the cases, the claims and the sizes",

@@ -40,23 +40,20 @@ def _of_nodes(option: str, what: str, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def settings_of(options: Mapping[str, Any], cnf: dict[str, GivenFile], *short: dict[str, str]) -> dict[str, str]:
-    """Return the settings of --set, of the options of nodes, and of options in `short`; add my.cnf files to `cnf`."""
+    """Return the settings of --set, of the options of nodes, and of options in `short`; add my.cnf files to `cnf`.
+
+    Raise LabError for a setting that several options give.
+    """
     of_nodes = [_of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK)]
-    found = _once(pairs("--set", options["settings"]), *short, *of_nodes)
-    return {name: named(name, [value], cnf)[0] for name, value in found.items()}
-
-
-def _once(*parts: dict[str, str]) -> dict[str, str]:
-    """Return all settings of these parts. Raise LabError for one that several options give."""
     found: dict[str, str] = {}
-    for part in parts:
+    for part in (pairs("--set", options["settings"]), *short, *of_nodes):
         if twice := sorted(found.keys() & part.keys()):
             name = twice[0]
             raise LabError(
                 f"{name} is given as {found[name]} and as {part[name]}", "one of the two", f"leave out --set {name}=…"
             )
         found |= part
-    return found
+    return {name: named(name, value, cnf) for name, value in found.items()}
 
 
 def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
@@ -64,15 +61,11 @@ def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
     return {name: given_texts.read(Path(path)) for name, path in _of_nodes("--cnf", CNF, given).items()}
 
 
-def named(name: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
-    """Return a setting's values, with the name of each file instead of its path; add the files to `read_before`."""
-    return [_name(value, read_before) if setting(name).is_file else value for value in values]
-
-
-def _name(path: str, read_before: dict[str, GivenFile]) -> str:
-    if path == NONE:
-        return NONE
-    file = given_texts.read_for_a_record(Path(path))
+def named(name: str, value: str, read_before: dict[str, GivenFile]) -> str:
+    """Return a setting's value; of a file its name instead of its path, and add the file to `read_before`."""
+    if value == NONE or not setting(name).is_file:
+        return value
+    file = given_texts.read_for_a_record(Path(value))
     if read_before.setdefault(file.name, file) != file:
         raise LabError(f"two files are called {file.name}", "files with names that differ", "rename one of them")
     return file.name

@@ -12,7 +12,6 @@ from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import all_of, as_json
 from replication_lab.lab import stock
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import catalogue
 from replication_lab.world.docker import archives
 from replication_lab.world.docker import engine as docker_engine
 
@@ -20,14 +19,8 @@ images = click.Group("images", help=help_of("images"))
 
 # What chooses images: engines, and topologies that need more than the usual ones.
 of_images = all_of(
-    click.argument("engines", nargs=-1, metavar="[ENGINE]…", shell_complete=names.completed_by(names.engines)),
-    click.option(
-        "--topology",
-        "topologies",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=names.completed_by(catalogue.topologies),
-    ),
+    click.argument("engines", nargs=-1, metavar="[ENGINE]…", shell_complete=names.engines),
+    click.option("--topology", "topologies", multiple=True, metavar="NAME", shell_complete=names.topologies),
     click.option("--experiment", metavar="NAME", shell_complete=names.completed_by(experiments.names)),
 )
 
@@ -35,8 +28,7 @@ of_images = all_of(
 def needed(engines: Sequence[str], topologies: Sequence[str], experiment: str | None) -> list[str]:
     """Return the chosen images. An experiment has its own engines unless others are named."""
     if experiment:
-        is_file = experiment.endswith((".yaml", ".yml"))
-        found = experiments.from_file(experiment) if is_file else experiments.load(experiment)
+        found = experiments.named(experiment)
         engines = engines or [
             found.lab_of(case).engine or each for case in found.cases for each in found.default_engines
         ]

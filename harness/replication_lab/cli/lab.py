@@ -5,27 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import cli, command, console, names, output
+from replication_lab.cli import cli, command, console, names, options, output
 from replication_lab.cli.console import leave_by, out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
-from replication_lab.cli.options import (
-    address_of,
-    as_json,
-    of_cnf,
-    of_disks,
-    of_endpoint,
-    of_engine,
-    of_image,
-    of_lab,
-    of_manager,
-    of_sites,
-    of_yes,
-    server_of,
-    sites_of,
-)
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import down as removal
 from replication_lab.lab import status as views
@@ -48,22 +32,20 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @command("up")
-@click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
-@of_engine
-@of_image
+@click.argument("topology", default="semisync", shell_complete=names.topologies)
+@options.of_servers
 @click.option("--replicas", type=int, metavar="N")
 @click.option("--relays", type=int, metavar="N")
 @click.option("--lab", "name", metavar="NAME")
 @click.option("--toxic", "toxics", multiple=True, metavar="LINK=CONDITION")
-@of_sites
-@of_endpoint
-@of_manager
+@options.of_sites
+@options.of_companions
 @click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
-@of_disks
+@options.of_disks
 @click.option("--set", "settings", multiple=True, metavar="[NODE.]NAME=VALUE")
-@of_cnf
+@options.of_cnf
 @click.option("--init", multiple=True, type=click.Path(), metavar="FILE")
-@as_json
+@options.as_json
 def up(
     *,
     topology: str,
@@ -84,40 +66,36 @@ def up(
     **others: Any,
 ) -> None:
     topology = catalogue.resized(topology, replicas, relays)
-    source = click.get_current_context().get_parameter_source
-    settings, of_endpoint_ = settings_apart(pairs("--set", others.pop("settings")), ENDPOINT)
-    settings, of_manager_ = settings_apart(settings, MANAGER)
+    settings, of_endpoint = settings_apart(pairs("--set", others.pop("settings")), ENDPOINT)
+    settings, of_manager = settings_apart(settings, MANAGER)
     cnf = cnf_files(others.pop("cnf"))
-    given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
+    given = [f"--{each}" for each in others if options.is_given(each)]
     placed = labs.storage_of(topology, storage, given, **others)
     found = catalogue.topology(topology)
     changed = {link: labs.known_toxic(asked).name for link, asked in parse_links(toxics, "--toxic").items()}
-    server = server_of(topology, engine, image)
-    options = options_by_node(settings, cnf, [node.name for node in found.nodes])
+    server = options.server_of(topology, engine, image)
+    started_with = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
-    address = address_of(found, sites, site_addresses)
-    in_front = endpoint_of(found, endpoint or "", of_endpoint_)
+    address = options.address_of(found, sites, site_addresses)
+    in_front = endpoint_of(found, endpoint or "", of_endpoint)
     asked = LabRequest(
         *(found, server, name or f"lab-{topology}", changed, placed),
-        options=options,
+        options=started_with,
         init=run_first,
         endpoint=in_front,
-        manager=manager_of(found, server, manager or "", of_manager_),
-        sites=sites_of(found, sites, () if address else site_addresses, site_network),
+        manager=manager_of(found, server, manager or "", of_manager),
+        sites=options.sites_of(found, sites, () if address else site_addresses, site_network),
         address=address,
     )
     lab = labs.up(asked, tell)
-    if json_:
-        print_json(views.view(lab))
-    else:
-        output.how_to_connect(out, lab, asked.wanted_toxics)
+    print_json(views.view(lab)) if json_ else output.how_to_connect(out, lab, asked.wanted_toxics)
 
 
 @command("down")
-@of_lab
+@options.of_lab
 @click.option("--forget-site", "forget", multiple=True, metavar="SITE")
-@of_yes
-@as_json
+@options.of_yes
+@options.as_json
 def down(name: str | None, forget: tuple[str, ...], yes: bool, json_: bool) -> None:
     def agreed(lab: str) -> None:
         if not yes:
@@ -130,21 +108,18 @@ def down(name: str | None, forget: tuple[str, ...], yes: bool, json_: bool) -> N
 
 
 @command("status")
-@of_lab
-@as_json
+@options.of_lab
+@options.as_json
 def status(name: str | None, json_: bool) -> None:
     docker_engine.client()
     chosen = [project.find(name)] if name else list(project.all_labs().values())
     seen = [views.view(lab) for lab in chosen]
-    if json_:
-        print_json(seen)
-    else:
-        output.labs(out, seen)
+    print_json(seen) if json_ else output.labs(out, seen)
 
 
 @command("env")
-@of_lab
-@as_json
+@options.of_lab
+@options.as_json
 def env(name: str | None, json_: bool) -> None:
     found = variables(project.find(name))
     if json_:
@@ -156,7 +131,7 @@ def env(name: str | None, json_: bool) -> None:
 
 @command("toxic")
 @click.option("--check", metavar="CONDITION")
-@as_json
+@options.as_json
 def toxic(check: str | None, json_: bool) -> None:
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
@@ -167,7 +142,7 @@ def toxic(check: str | None, json_: bool) -> None:
 
 
 @command("doctor")
-@as_json
+@options.as_json
 @click.option("--undo", is_flag=True)
 def doctor(json_: bool, undo: bool) -> None:
     if undo:
@@ -181,11 +156,11 @@ def doctor(json_: bool, undo: bool) -> None:
 
 
 @command("clean")
-@click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.completed_by(names.labs))
+@click.argument("labs_", metavar="[NAME…]", nargs=-1, shell_complete=names.labs)
 @click.option("--images", "images_", is_flag=True)
 @click.option("--dry-run", is_flag=True)
-@of_yes
-@as_json
+@options.of_yes
+@options.as_json
 def clean(labs_: tuple[str, ...], images_: bool, dry_run: bool, yes: bool, json_: bool) -> None:
     found = removal.removable(images_, labs_)
     if dry_run:

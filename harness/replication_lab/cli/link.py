@@ -19,15 +19,15 @@ from replication_lab.world import lab_files
 
 link = click.Group("link", help=help_of("link"))
 of_links = all_of(
-    click.argument("links", nargs=-1, required=True, metavar="LINK…", shell_complete=names.completed_by(names.links)),
+    click.argument("links", nargs=-1, required=True, metavar="LINK…", shell_complete=names.links),
     of_lab,
     as_json,
 )
 
 
 @command("link set", link)
-@click.argument("link", shell_complete=names.completed_by(names.links))
-@click.argument("toxic", required=False, metavar="[CONDITION]", shell_complete=names.completed_by(names.toxics))
+@click.argument("link", shell_complete=names.links)
+@click.argument("toxic", required=False, metavar="[CONDITION]", shell_complete=names.toxics)
 @click.argument("more", nargs=-1, metavar="")
 @of_lab
 @as_json

@@ -1,7 +1,6 @@
 """The command that lists what the other commands take by name: list."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,76 +21,45 @@ SHIPPED = "shipped"
 ENGINES, TOXICS = "engines", "toxics"
 
 
-def _origin(path: Path) -> dict[str, str]:
-    return {"origin": own.origin(path)}
-
-
-def _topologies() -> Rows:
-    return [
-        {"topology": name, "about": catalogue.topology(name).about, **_origin(catalogue.compose_file(name))}
+KINDS: dict[str, Callable[[], Rows]] = {
+    "topologies": lambda: [
+        {"topology": name, "about": catalogue.topology(name).about, "origin": own.origin(catalogue.compose_file(name))}
         for name in catalogue.topologies()
-    ]
-
-
-def _experiments() -> Rows:
-    found = {name: experiments.load(name) for name in experiments.names()}
-    return [
-        {"experiment": name, "question": each.question.strip().splitlines()[0], **_origin(experiments.file_of(name))}
-        for name, each in found.items()
-    ]
-
-
-def _drills() -> Rows:
-    return [
+    ],
+    "experiments": lambda: [
+        {
+            "experiment": name,
+            "question": experiments.load(name).question.strip().splitlines()[0],
+            "origin": own.origin(experiments.file_of(name)),
+        }
+        for name in experiments.names()
+    ],
+    "drills": lambda: [
         {
             "topology": topology,
             "drill": drill.name,
             "about": drill.about,
-            **_origin(catalogue.drill_file(topology, drill.name)),
+            "origin": own.origin(catalogue.drill_file(topology, drill.name)),
         }
         for topology, found in drill_set.known().items()
         for drill in found
-    ]
-
-
-def _toxics() -> Rows:
-    return [
-        {"toxic": name, "about": catalogue.toxic(name).about, **_origin(catalogue.toxic_file(name))}
+    ],
+    TOXICS: lambda: [
+        {"toxic": name, "about": catalogue.toxic(name).about, "origin": own.origin(catalogue.toxic_file(name))}
         for name in catalogue.toxics()
-    ]
-
-
-def _workloads() -> Rows:
-    shipped = [{"workload": name, "origin": SHIPPED} for name in (INSERTS, *SYSBENCH)]
-    return [*({"workload": name, **_origin(path)} for name, path in catalogue.workloads().items()), *shipped]
-
-
-def _disks() -> Rows:
-    return [
+    ],
+    "workloads": lambda: [
+        *({"workload": name, "origin": own.origin(path)} for name, path in catalogue.workloads().items()),
+        *({"workload": name, "origin": SHIPPED} for name in (INSERTS, *SYSBENCH)),
+    ],
+    "disks": lambda: [
         {"disk": name, "about": disk.about, "limits": disk.limits.costs()} for name, disk in catalogue.disks().items()
-    ]
-
-
-def _engines() -> Rows:
-    found = catalogue.engines().items()
-    return [
-        {"engine": name, "version": each.version, "topologies": catalogue.topologies_for(name)} for name, each in found
-    ]
-
-
-def _runs() -> Rows:
-    return [{"run": name, "verdict": verdict} for name, verdict in runs.verdicts().items()]
-
-
-KINDS: dict[str, Callable[[], Rows]] = {
-    "topologies": _topologies,
-    "experiments": _experiments,
-    "drills": _drills,
-    TOXICS: _toxics,
-    "workloads": _workloads,
-    "disks": _disks,
-    ENGINES: _engines,
-    "runs": _runs,
+    ],
+    ENGINES: lambda: [
+        {"engine": name, "version": each.version, "topologies": catalogue.topologies_for(name)}
+        for name, each in catalogue.engines().items()
+    ],
+    "runs": lambda: [{"run": name, "verdict": verdict} for name, verdict in runs.verdicts().items()],
 }
 
 

@@ -3,7 +3,7 @@
 import queue
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab import VERSION
 from replication_lab.cli import command, names, options
 from replication_lab.cli.console import has_desktop, out, print_json, tell
-from replication_lab.live import prometheus
 from replication_lab.live.labs import USUAL, viewed
 from replication_lab.live.session import Shown, ViewSession, viewing
 from replication_lab.model.core import quantity
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.quantity import COUNT
 from replication_lab.model.live.view import Gone, Hello, Level, ViewedLink, ViewedNode, ViewedState
-from replication_lab.world import catalogue, folders
+from replication_lab.world import folders
 
 CLIENTS, RATE = 4, "400/s"
 # The formats of `lab watch`, and the port of the last.
@@ -35,12 +33,11 @@ PORT = 9104
 def _of_view(clients: int) -> options.Decorator:
     """Return what adds the options of both commands; `clients` is the default of --clients."""
     return options.all_of(
-        click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
+        click.argument("topology", required=False, shell_complete=names.topologies),
         options.of_lab,
         options.of_clients(options.Written(COUNT, 0, 256), clients),
         click.option("--rate", type=options.Written(quantity.RATE), default=RATE, show_default=True, metavar="RATE"),
-        options.of_engine,
-        options.of_image,
+        options.of_servers,
     )
 
 
@@ -55,7 +52,7 @@ def _session(
     image: tuple[str, ...],
 ) -> Iterator[ViewSession]:
     server = options.server_of(topology or USUAL, engine, image) if engine or image else None
-    with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
+    with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report) as session:
         yield session
 
 
@@ -90,9 +87,14 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
 def watch(*, seconds: float | None, form: str, port: int | None, json_: bool, **of_view: Any) -> None:
     _refuse_of_another_format(form, seconds, port, json_)
     if form == PROMETHEUS:
-        _serve_figures(PORT if port is None else port, json_, of_view)
+        from replication_lab.live.server import measuring
+
+        with _session(**of_view) as session, measuring(session, PORT if port is None else port) as address:
+            _print_address(address, json_)
+            session.wait()
         return
-    with _session(**of_view) as session, _shown(form) as shown:
+    on_screen = Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
+    with _session(**of_view) as session, on_screen as shown:
         for state in _states(session, seconds):
             if shown:
                 shown.update(screen(session.hello(), state), refresh=True)
@@ -110,19 +112,6 @@ def _refuse_of_another_format(form: str, seconds: float | None, port: int | None
     for option, is_given, forms in of_formats:
         if is_given and form not in forms:
             raise LabError(f"{option} with --format {form}", f"--format {' or '.join(forms)}", "./lab watch --help")
-
-
-def _shown(form: str) -> AbstractContextManager[Live | None]:
-    return Live(console=out, auto_refresh=False, transient=False) if form == SCREEN else nullcontext()
-
-
-def _serve_figures(port: int, json_: bool, of_view: dict[str, Any]) -> None:
-    from replication_lab.live.server import measuring
-
-    with _session(**of_view) as session:
-        with measuring(lambda: prometheus.text_of(session.hello(), session.state()), port) as address:
-            _print_address(address, json_)
-            session.wait()
 
 
 def _states(session: ViewSession, seconds: float | None) -> Iterator[ViewedState]:
@@ -191,10 +180,8 @@ def _nodes(state: ViewedState) -> Table:
 
 
 def _lag(node: ViewedNode) -> str:
-    seconds = "" if node.lag_s is None else f"{node.lag_s:g} s"
-    return seconds + ("" if node.behind is None else f", {node.behind} behind").removeprefix(
-        ", " if not seconds else ""
-    )
+    seconds = [] if node.lag_s is None else [f"{node.lag_s:g} s"]
+    return ", ".join(seconds if node.behind is None else [*seconds, f"{node.behind} behind"])
 
 
 def _links(state: ViewedState) -> Table:

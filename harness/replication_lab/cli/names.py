@@ -1,4 +1,4 @@
-"""The names that the shell completes: each function lists those of one kind, `completed_by` passes them to click."""
+"""The names that the shell completes, one kind each, as click asks for them."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from replication_lab.model.core.errors import LabError
+from replication_lab.model.lab.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
 
@@ -35,38 +36,30 @@ def of_experiment(names: Callable[["Experiment"], Iterable[str]]) -> Callable[..
     return completed
 
 
-def labs() -> list[str]:
-    """List the labs that are up."""
-    return list(project.all_labs())
+# Of the experiment that the command runs.
+presets = of_experiment(lambda found: found.presets)
+cases = of_experiment(lambda found: [case.name for case in found.cases])
+claims = of_experiment(lambda found: [claim.id for claim in found.claims])
 
 
-def engines() -> list[str]:
-    """List the engines."""
-    return sorted(catalogue.engines())
+def _of_topologies(names: Callable[[Topology], Iterable[str]]) -> list[str]:
+    """Return the names that topologies have, each once."""
+    return sorted({name for topology in catalogue.topologies() for name in names(catalogue.topology(topology))})
 
 
-def toxics() -> list[str]:
-    """List the toxics, and the word that removes them."""
-    return [*catalogue.toxics(), "none"]
-
-
-def nodes() -> list[str]:
-    """List the nodes of all topologies."""
-    return sorted({node.name for name in catalogue.topologies() for node in catalogue.topology(name).nodes})
-
-
-def links() -> list[str]:
-    """List the links of all topologies."""
-    return sorted({link.name for name in catalogue.topologies() for link in catalogue.topology(name).links})
-
-
-def drills() -> list[str]:
-    """List the drills of all topologies."""
-    return sorted({drill for topology in catalogue.topologies() for drill in catalogue.drills(topology)})
-
-
-def runs() -> list[str]:
-    """List the recorded runs, and `latest`, the name of the newest."""
+def _runs() -> list[str]:
     from replication_lab.world import journal  # only here: what reads records takes long to import
 
     return [journal.LATEST, *journal.names()]
+
+
+labs = completed_by(lambda: list(project.all_labs()))
+engines = completed_by(lambda: sorted(catalogue.engines()))
+topologies = completed_by(catalogue.topologies)
+# With the word that removes them.
+toxics = completed_by(lambda: [*catalogue.toxics(), "none"])
+nodes = completed_by(lambda: _of_topologies(lambda found: [node.name for node in found.nodes]))
+links = completed_by(lambda: _of_topologies(lambda found: [link.name for link in found.links]))
+drills = completed_by(lambda: _of_topologies(lambda found: catalogue.drills(found.name)))
+# With the name of the newest.
+runs = completed_by(_runs)

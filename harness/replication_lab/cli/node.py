@@ -32,14 +32,14 @@ from replication_lab.world.docker.lab import Lab
 
 of_one_node = all_of(one_node, of_lab, as_json)
 of_some_nodes = all_of(
-    click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)),
+    click.argument("nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.nodes),
     of_lab,
     as_json,
 )
 
 
 @command("sql")
-@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.argument("node", required=False, shell_complete=names.nodes)
 @click.option("-e", "--execute", "typed")
 @click.option("--file", "-f", type=click.Path(path_type=Path), metavar="FILE")
 @of_lab
@@ -50,7 +50,12 @@ def sql(node: str | None, typed: str | None, file: Path | None, name: str | None
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
     if file:
-        _run_file(lab, node, file, json_)
+        given = given_texts.read(file)
+        lab.topology.node(node)
+        acting.refuse_unless_running(lab, node)
+        with _unknown_is_no_error():
+            sql_files.load(lab, node, given)
+        print_json({"node": node, "file": given.name}) if json_ else out.print(f"{given.name} was run on {node}")
         return
     if typed is not None:
         _run(lab, node, typed, json_)
@@ -76,15 +81,6 @@ def _run(lab: Lab, node: str, typed: str, json_: bool) -> None:
         # Also those of the statements before one that failed: they have had their effect.
         if json_ and results:
             print_json(results[0] if len(results) == 1 else results, json_)
-
-
-def _run_file(lab: Lab, node: str, file: Path, json_: bool) -> None:
-    given = given_texts.read(file)
-    lab.topology.node(node)
-    acting.refuse_unless_running(lab, node)
-    with _unknown_is_no_error():
-        sql_files.load(lab, node, given)
-    print_json({"node": node, "file": given.name}) if json_ else out.print(f"{given.name} was run on {node}")
 
 
 @contextmanager
@@ -165,12 +161,9 @@ def _act(verb: str, signal: str, nodes: tuple[str, ...], name: str | None, json_
     leave_by(proofs, ExitCode.UNKNOWN)
 
 
-def _command(verb: str) -> click.Command:
-    """Return the command for a verb of `lab.nodes`."""
-    return command(verb)(of_some_nodes(partial(_act, verb, acting.KILL)))
-
-
-stop, pause, start = map(_command, ("stop", "pause", "start"))
+stop, pause, start = (
+    command(verb)(of_some_nodes(partial(_act, verb, acting.KILL))) for verb in ("stop", "pause", "start")
+)
 
 
 @command("kill")
@@ -207,7 +200,7 @@ def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) ->
 def switchover(node: str, name: str | None, json_: bool) -> None:
     with _changing(name, SWITCHOVER) as nodes:
         done = nodes.switch_over(node)
-    print_json(done) if json_ else output.switched(out, done)
+    print_json(done) if json_ else output.say(out, "switched", done=done)
 
 
 @command("rejoin")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from replication_lab.cli import names
 from replication_lab.cli.console import CSV, tell
@@ -48,6 +49,11 @@ def all_of(*parameters: Decorator) -> Decorator:
     return added
 
 
+def is_given(name: str) -> bool:
+    """Return whether the user gave this option of the command that runs; False for its default."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 class Written(click.ParamType):
     """A duration, rate or count as the user writes it; the command gets the number, in seconds or a second."""
 
@@ -69,10 +75,10 @@ class Written(click.ParamType):
         return int(found) if self._quantity.is_whole else found
 
 
-def of_duration(default: str | None, low: float = 0, high: float = math.inf, name: str = "seconds") -> Decorator:
+def of_duration(default: str | None, low: float = 0, high: float = math.inf) -> Decorator:
     """Return the option --duration; the command gets seconds."""
     kind = Written(DURATION, low, high)
-    return click.option("--duration", "-d", name, type=kind, default=default, show_default=True, metavar="TIME")
+    return click.option("--duration", "-d", "seconds", type=kind, default=default, show_default=True, metavar="TIME")
 
 
 def of_runs(default: int | None, name: str, low: int = 1, high: float = math.inf) -> Decorator:
@@ -88,8 +94,8 @@ def of_clients(kind: click.ParamType | None = None, default: int | None = None) 
 
 
 of_yes = click.option("--yes", "-y", is_flag=True)
-one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
-one_run = click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+one_node = click.argument("node", shell_complete=names.nodes)
+one_run = click.argument("run", default="latest", shell_complete=names.runs)
 
 
 def _printed_as(*forms: str) -> Decorator:
@@ -102,7 +108,7 @@ def _printed_as(*forms: str) -> Decorator:
 
 
 as_json, as_rows = _printed_as("json"), _printed_as("json", CSV)
-of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.completed_by(names.labs))
+of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=names.labs)
 keep_failed = click.option("--keep", is_flag=True)
 on_noise = click.option("--noise", type=click.Choice(NOISE), default=WAIT, show_default=True)
 clients_from = click.option(
@@ -111,13 +117,15 @@ clients_from = click.option(
     expose_value=False,
     callback=lambda _context, _parameter, place: beside_nodes.choose(place),
 )
-of_engine = click.option(
-    "--engine", shell_complete=names.completed_by(names.engines), multiple=True, metavar="[NODE=]ENGINE"
+of_servers = all_of(
+    click.option("--engine", shell_complete=names.engines, multiple=True, metavar="[NODE=]ENGINE"),
+    click.option("--image", multiple=True, metavar="[NODE=]IMAGE"),
 )
-of_image = click.option("--image", multiple=True, metavar="[NODE=]IMAGE")
 of_cnf = click.option("--cnf", multiple=True, metavar="[NODE=]FILE")
-of_node_storage = click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]")
-of_node_disk = click.option("--disk", multiple=True, metavar="[NODE=]NAME")
+of_node_storage = all_of(
+    click.option("--storage", multiple=True, metavar="[NODE=]LEVEL[:DISKS]"),
+    click.option("--disk", multiple=True, metavar="[NODE=]NAME"),
+)
 of_disks = all_of(
     click.option("--disk", default="ssd", show_default=True, metavar="NAME"),
     click.option("--disks", type=int, default=0),
@@ -132,23 +140,10 @@ def server_of(topology: str, engines: Sequence[str], images: Sequence[str]) -> s
     return text_of_nodes(by_node(lab_text(engines, images), nodes, catalogue.default_engine(topology)))
 
 
-of_endpoint = click.option(
-    "--endpoint",
-    shell_complete=names.completed_by(catalogue.endpoints),
-    metavar="NAME",
-    help="Put a proxy in front of the nodes, and let clients use its address: haproxy.  [default: none]",
+of_companions = all_of(
+    click.option("--endpoint", shell_complete=names.completed_by(catalogue.endpoints), metavar="NAME"),
+    click.option("--manager", shell_complete=names.completed_by(catalogue.managers), metavar="NAME"),
 )
-
-
-of_manager = click.option(
-    "--manager",
-    shell_complete=names.completed_by(catalogue.managers),
-    metavar="NAME",
-    help="Let a failover manager promote a replica when the source is lost: none (a person), keepalived, mha, "
-    "pacemaker.  [default: the lab promotes]",
-)
-
-
 of_sites = all_of(
     click.option("--site", "sites", multiple=True, metavar="NODE=ENGINE"),
     click.option("--site-address", "site_addresses", multiple=True, metavar="NODE=ADDRESS"),
@@ -203,9 +198,9 @@ def load_of(places: str | None, address: str | None) -> SpreadLoad | None:
     return spread
 
 
-def percentage(text: str, option: str) -> float:
-    """Return "10%" as 0.1. Raise LabError for anything else."""
+def percentage(text: str) -> float:
+    """Return the "10%" of --margin as 0.1. Raise LabError for anything else."""
     try:
         return float(text.removesuffix("%").strip()) / 100
     except ValueError:
-        raise LabError(f"{option} {text!r} is not a percentage", "a number of percent", f"{option} 10%") from None
+        raise LabError(f"--margin {text!r} is not a percentage", "a number of percent", "--margin 10%") from None

@@ -15,7 +15,6 @@ from replication_lab.lab.status import DiskView, EngineView, LabView, LinkView, 
 from replication_lab.model.core.figures import three_digits
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.lab.server_name import VENDORS
-from replication_lab.model.lab.succession import TakenOver
 from replication_lab.model.lab.topology import EQUAL_ROLES, Topology
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
@@ -98,18 +97,6 @@ def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> No
         out.print(f"to undo: ./lab start {' '.join(nodes)} --lab {lab.name}", markup=False)
 
 
-def switched(out: Console, done: TakenOver) -> None:
-    """Print which node accepts writes after a planned switchover, and how long none did."""
-    if done.old == done.source:
-        out.print(f"{done.source} accepts writes already")
-        return
-    out.print(f"{done.source} accepts writes in place of {done.old}; none did for {done.seconds or 0:.1f} s")
-    if done.repointed:
-        out.print(f"  its replicas: {', '.join(done.repointed)}")
-    for name, why in done.left.items():
-        out.print(f"  left to do: {name}: {why}")
-
-
 def migrated(out: Console, done: "Migrated") -> None:
     """Print each step's seconds, and the lag before and after."""
     table = Table("step", "s", box=None)
@@ -140,14 +127,15 @@ def tree(out: Console, lab: LabView) -> None:
     targets = {link.target for link in lab.links}
     for node in lab.nodes:
         if node.role in EQUAL_ROLES:
-            _spread(root, node, lab.links)
+            _grow(root, node, {}, lab.links)
         elif node.name not in targets:
             _grow(root, node, nodes, lab.links)
     # Nodes that follow each other have no first one.
     while nodes:
         _grow(root, next(iter(nodes.values())), nodes, lab.links)
     for setting in lab.settings:
-        root.add(f"{plain(setting.what)}  {_in_force(setting)}")
+        force = "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
+        root.add(f"{plain(setting.what)}  {force}")
     if lab.service:
         root.add(plain(lab.service))
     for warning in lab.warnings:
@@ -155,20 +143,10 @@ def tree(out: Console, lab: LabView) -> None:
     out.print(root)
 
 
-def _in_force(setting: Proof) -> str:
-    return "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
-
-
-def _spread(parent: Tree, node: NodeView, links: list[LinkView]) -> None:
-    branch = parent.add(_node(node))
-    for link in links:
-        if link.source == node.name:
-            branch.add(_link(link))
-
-
 def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[LinkView]) -> None:
-    """Take a node and those below it out of `nodes` and print them."""
-    branch = parent.add(_node(nodes.pop(node.name)))
+    """Print a node with its links, and those of `nodes` that are below it; take them out of `nodes`."""
+    nodes.pop(node.name, None)
+    branch = parent.add(_node(node))
     for link in links:
         if link.source == node.name:
             below = branch.add(_link(link))
@@ -191,11 +169,7 @@ def _link(link: LinkView) -> str:
     if link.enabled is None:
         return f"link {link.name}  [red]its Toxiproxy does not answer[/]"
     toxics = ", ".join(link.toxics) or "no toxic"
-    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{_use(link)}"
-
-
-def _use(link: LinkView) -> str:
-    return f"; {plain(link.use)}" if link.use else ""
+    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{f'; {plain(link.use)}' if link.use else ''}"
 
 
 def _trip(link: LinkView) -> str:

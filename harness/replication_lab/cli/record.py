@@ -34,27 +34,20 @@ def report(*, run: str, form: str | None, open_: bool, index: bool, json_: bool)
     if run == LATEST and not index and (remark := runs.remark_on_latest()):
         tell(remark)
     if open_ or index:
-        _open(runs.write_index() if index else runs.report_page(run), json_)
+        page = runs.write_index() if index else runs.report_page(run)
+        print_json({"report": str(page)}) if json_ else click.echo(page)
+        # Into a pipe or a file the path is only printed.
+        if has_desktop() and not json_:
+            click.launch(str(page))
     elif form and form != TEXT:
         click.echo(runs.rendered(run, form), nl=False)
     else:
-        _judge(run, json_, write=not (form or json_))
-
-
-def _open(page: Path, json_: bool) -> None:
-    """Print the path of a page; open it if there is a desktop. Into a pipe or a file the path is only printed."""
-    print_json({"report": str(page)}) if json_ else click.echo(page)
-    if has_desktop() and not json_:
-        click.launch(str(page))
-
-
-def _judge(run: str, json_: bool, *, write: bool) -> None:
-    summary, written = runs.report(run) if write else (runs.judge(run), [])
-    if summary:
-        print_summary(summary, json_)
-    if written:
-        tell("\n".join(f"written: {path}" for path in written))
-    sys.exit(summary.exit_code if summary else ExitCode.GOOD)
+        summary, written = (runs.judge(run), []) if form or json_ else runs.report(run)
+        if summary:
+            print_summary(summary, json_)
+        if written:
+            tell("\n".join(f"written: {path}" for path in written))
+        sys.exit(summary.exit_code if summary else ExitCode.GOOD)
 
 
 def finish(folder: Path, summary: Summary, json_: bool) -> NoReturn:

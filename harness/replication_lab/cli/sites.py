@@ -23,10 +23,8 @@ def join(machines: tuple[str, ...], yes: bool, json_: bool) -> None:
     shown = ", ".join(f"{Site(endpoint)} ({address})" for endpoint, address in found.items())
     _agree(f"a swarm would be made of {shown}", "join", machines, yes)
     swarm.join(found)
-    if json_:
-        print_json({"joined": found})
-        return
-    tell(f"one swarm: {shown}; to undo it: ./lab sites leave {' '.join(addresses)}")
+    undo = f"./lab sites leave {' '.join(addresses)}"
+    print_json({"joined": found}) if json_ else tell(f"one swarm: {shown}; to undo it: {undo}")
 
 
 @command("sites leave", sites)
@@ -39,10 +37,7 @@ def leave(engines: tuple[str, ...], yes: bool, json_: bool) -> None:
     shown = ", ".join(str(Site(endpoint)) for endpoint in found)
     _agree(f"{shown} would leave their swarm", "leave", engines, yes)
     swarm.leave(found)
-    if json_:
-        print_json({"left": found})
-        return
-    tell(f"no longer in a swarm: {shown}")
+    print_json({"left": found}) if json_ else tell(f"no longer in a swarm: {shown}")
 
 
 def _agree(what: str, words: str, given: tuple[str, ...], yes: bool) -> None:

@@ -24,10 +24,13 @@ class Unwritable(Exception):
 
 
 class Output:
-    """A stream that raises Unwritable; for an installed package, the command in its texts is `lab`, not `./lab`."""
+    """A stream that raises Unwritable; for an installed package, the command in its texts is `lab`, not `./lab`.
 
-    def __init__(self, stream: TextIO, installed: bool = False) -> None:
-        self._stream, self._installed = stream, installed
+    One that `drops` raises nothing: what is written without a reader is lost.
+    """
+
+    def __init__(self, stream: TextIO, installed: bool = False, drops: bool = False) -> None:
+        self._stream, self._installed, self._drops = stream, installed, drops
         self._error: Unwritable | None = None
 
     def write(self, text: str) -> int:
@@ -47,11 +50,8 @@ class Output:
             os.close(nowhere)
             self._error = Unwritable(error)
         # Raise it again at each later call: click first tries to write nothing, and ignores the error.
-        self._tell(self._error)
-
-    def _tell(self, error: Unwritable | None) -> None:
-        if error:
-            raise error
+        if self._error and not self._drops:
+            raise self._error
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -76,13 +76,6 @@ class Visible:
         return getattr(self._stream, name)
 
 
-class Remarks(Output):
-    """Standard error. Without a reader its text is dropped, so that a closed terminal does not stop a cleanup."""
-
-    def _tell(self, _: Unwritable | None) -> None:
-        pass
-
-
 @contextmanager
 def wrapped(installed: bool) -> Iterator[None]:
     """Wrap this process's standard streams within the block."""
@@ -92,6 +85,7 @@ def wrapped(installed: bool) -> Iterator[None]:
             # The lowest free number is that of the closed stream.
             opened = os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(opened, "w" if number else "r"))
-    out, err = Visible(Output(sys.stdout, installed)), Visible(Remarks(sys.stderr, installed))
-    with redirect_stdout(out), redirect_stderr(err):
+    # Standard error drops its text without a reader, so that a closed terminal does not stop a cleanup.
+    err = Visible(Output(sys.stderr, installed, drops=True))
+    with redirect_stdout(Visible(Output(sys.stdout, installed))), redirect_stderr(err):
         yield

@@ -51,7 +51,16 @@ def load(name: str, rtt: str = "") -> Experiment:
     if name not in names():
         raise unknown_name("experiment", name, names(), "./lab list experiments")
     refuse_long(name, "experiment")
-    found = _loaded(name)
+    path = file_of(name)
+    if path.suffix in QUESTIONS:
+        found = from_file(path)
+    elif path.parent == FOLDER:
+        found = getattr(importlib.import_module(f"{__name__}.{name}"), DECLARED)
+    else:
+        module = own.module_of(path, EXPECTED)
+        if not hasattr(module, DECLARED):
+            raise LabError(f"{own.shown(path)}:1: the file declares no experiment", EXPECTED)
+        found = getattr(module, DECLARED)
     if not rtt:
         return found
     if found.at is None:
@@ -60,16 +69,9 @@ def load(name: str, rtt: str = "") -> Experiment:
     return found.with_rtt(rtt)
 
 
-def _loaded(name: str) -> Experiment:
-    path = file_of(name)
-    if path.suffix in QUESTIONS:
-        return from_file(path)
-    if path.parent == FOLDER:
-        return getattr(importlib.import_module(f"{__name__}.{name}"), DECLARED)
-    found = getattr(own.module_of(path, EXPECTED), DECLARED, None)
-    if found is None:
-        raise LabError(f"{own.shown(path)}:1: the file declares no experiment", EXPECTED)
-    return found
+def named(asked: str | Path) -> Experiment:
+    """Return the experiment of that name, or of a question's YAML file."""
+    return from_file(asked) if Path(asked).suffix in QUESTIONS else load(str(asked))
 
 
 def asked(question: Question) -> Experiment:

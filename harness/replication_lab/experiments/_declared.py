@@ -34,7 +34,7 @@ from replication_lab.model.experiment.measuring import AlsoProves, Watch, Worklo
 from replication_lab.model.experiment.published import Data, Words, parse_data
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.question.setting import CHOICES, CLIENTS, AskedSetting, setting
+from replication_lab.model.question.setting import CHOICES, CLIENTS, setting
 from replication_lab.model.question.validation import refuse_bad_setting
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -87,7 +87,9 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
         "workload": _loader(load),
         **further,
     }
-    beside = _data_beside(Path(module["__file__"]))
+    file = Path(module["__file__"]).with_suffix(".yaml")
+    # With the citation of what they compare with.
+    beside = parse_data(file.read_bytes(), file.stem).citing(catalogue.sources()) if file.is_file() else Data()
 
     def made(wan: Far, **data: Data) -> Experiment[Lab]:
         parts: dict[str, Any] = {"words": words or {}, **common, **(at(wan) if at else {}), **data}
@@ -103,7 +105,8 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
             parts.setdefault("prepare", partial(_prepare, parts["cases"], load))
         if at:
             parts |= {"rtt_ms": wan.ms, "at": lambda milliseconds: made(far(milliseconds))}
-        parts["claims"] = [_numbered(*each) for each in enumerate(parts["claims"], 1)]
+        numbered = enumerate(parts["claims"], 1)
+        parts["claims"] = [each if each.id else replace(each, id=f"claim-{number}") for number, each in numbered]
         parts["claims"] = [_of_its_engine(each, parts["cases"]) for each in parts["claims"]]
         presets = [*parts["presets"], *_presets(stated.filled(beside.presets, known))]
         presets = presets or [Preset("quick"), Preset("full", max_rounds=12)]
@@ -113,12 +116,6 @@ def experiment(  # noqa: PLR0913 - each is a part of an experiment
     # Only the published distance is compared with what is known.
     found = module[DECLARED] = made(PUBLISHED, data=beside.of_claims())
     return found
-
-
-def _data_beside(file: Path) -> Data:
-    """Return the data in the YAML file beside an experiment's, with the citation of what they compare with."""
-    data = file.with_suffix(".yaml")
-    return parse_data(data.read_bytes(), data.stem).citing(catalogue.sources()) if data.is_file() else Data()
 
 
 def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
@@ -131,10 +128,6 @@ def _presets(beside: Mapping[str, Mapping[str, Any]]) -> Iterator[Preset]:
             yield msgspec.convert({"name": name, **parts}, Preset)
         except msgspec.ValidationError as error:
             raise LabError(f"preset {name}: {error}", "a preset as in docs/adding.md") from error
-
-
-def _numbered(number: int, claim: Claim) -> Claim:
-    return claim if claim.id else replace(claim, id=f"claim-{number}")
 
 
 def _of_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:
@@ -151,7 +144,12 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
     topology = _topology_of(case, topology)
     asked = {name: str(value) for name, value in case.settings.items()}
     for each in map(setting, asked):
-        _refuse_what_is_no_setting(each, case)
+        if not each.is_variable and each.name not in SETTINGS:
+            raise LabError(
+                f"{each.name} is not a setting of a case, in case {case.name}",
+                f"{', '.join(SETTINGS)} or a server's variable; a round trip is a condition of the links",
+                'Case("far", links="85ms")',
+            )
         refuse_bad_setting(each.name, [asked[each.name]])
         refuse_missing_setting(each, topology)
     refuse_what_a_case_cannot(asked, case.name, topology)
@@ -171,15 +169,6 @@ def _completed(case: Case, topology: Topology, load: Load) -> Case:
 
 def _topology_of(case: Case, topology: Topology) -> Topology:
     return catalogue.topology(case.lab.topology) if case.lab else topology
-
-
-def _refuse_what_is_no_setting(asked: AskedSetting, case: Case) -> None:
-    if not asked.is_variable and asked.name not in SETTINGS:
-        raise LabError(
-            f"{asked.name} is not a setting of a case, in case {case.name}",
-            f"{', '.join(SETTINGS)} or a server's variable; a round trip is a condition of the links",
-            'Case("far", links="85ms")',
-        )
 
 
 def _conditions(case: Case, topology: Topology) -> dict[str, Toxic]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from replication_lab.experiments.question.disks import on_disks, storage_of
@@ -15,7 +15,7 @@ from replication_lab.model.core.statistics import FEWEST_OF_A_MEAN
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.claim import Claim
 from replication_lab.model.experiment.compared_figures import FIGURES, THROUGHPUT
-from replication_lab.model.experiment.experiment import Experiment, Preset
+from replication_lab.model.experiment.experiment import Arrange, Experiment, Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.experiment.quantities import Figure, Ratio
 from replication_lab.model.lab.option_file import options_of
@@ -42,11 +42,14 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
             f"./lab run {experiment.name} --runs {chosen.max_rounds}",
         )
     most = only.rounds or chosen.max_rounds
+    needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
+    asked = [twin for name in only.cases or needed for twin in twins_of(experiment, name)]
     smaller = replace(
         chosen,
         min_rounds=min(chosen.min_rounds, most),
         max_rounds=most,
-        cases=_cases(experiment, chosen, only),
+        # In the experiment's order; those of the preset if no option names any.
+        cases=tuple(case.name for case in experiment.cases if case.name in asked) if asked else chosen.cases,
         # A claim that the user names gets rounds even if the preset lists it as undecidable.
         undecidable={
             name: why for name, why in chosen.undecidable.items() if name.rpartition(":")[2] not in only.claims
@@ -66,13 +69,6 @@ def _refuse_no_comparison(experiment: Experiment[Lab], preset: Preset) -> None:
             "at least one case whose throughput, or another figure, can be compared",
             f"./lab run {experiment.name}{experiment.against.options}",
         )
-
-
-def _cases(experiment: Experiment[Lab], preset: Preset, only: Only) -> tuple[str, ...]:
-    """Return the cases to measure, in the experiment's order; those of the preset if no option names any."""
-    needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
-    asked = [twin for name in only.cases or needed for twin in twins_of(experiment, name)]
-    return tuple(case.name for case in experiment.cases if case.name in asked) if asked else preset.cases
 
 
 def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
@@ -219,23 +215,21 @@ def _claims(
     `ratio` returns the judged ratio, given the names of a case and a figure. `judged` describes by case what is judged,
     where it is not the case itself.
     """
-    told = {case.name: case.about or case.name for case in experiment.cases} | dict(judged or {})
-    return tuple(
-        _no_worse(case.name, told[case.name], figure, asked, ratio(case.name, figure), whose)
-        for case in experiment.cases
-        for figure in experiment.compared_of(case)
-    )
-
-
-def _no_worse(case: str, told: str, figure: str, asked: Against, ratio: Ratio, whose: str) -> Claim:
-    known = FIGURES[figure]
-    allowed = f"at least {1 - asked.margin:.0%}" if known.more_is_better else f"at most {1 + asked.margin:.0%}"
-    return Claim(
-        f"against:{asked.reference}:{case}{'' if figure == THROUGHPUT else f':{figure}'}",
-        f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
-        ratio >= 1 - asked.margin if known.more_is_better else ratio <= 1 + asked.margin,
-        compares=True,
-    )
+    found = []
+    for case in experiment.cases:
+        told = (judged or {}).get(case.name, case.about or case.name)
+        for figure in experiment.compared_of(case):
+            known, compared = FIGURES[figure], ratio(case.name, figure)
+            allowed = f"at least {1 - asked.margin:.0%}" if known.more_is_better else f"at most {1 + asked.margin:.0%}"
+            found.append(
+                Claim(
+                    f"against:{asked.reference}:{case.name}{'' if figure == THROUGHPUT else f':{figure}'}",
+                    f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
+                    compared >= 1 - asked.margin if known.more_is_better else compared <= 1 + asked.margin,
+                    compares=True,
+                )
+            )
+    return tuple(found)
 
 
 def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
@@ -247,24 +241,26 @@ def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
             f"./lab run {experiment.name} --against {asked.name}",
         )
     twins = {case.name: _twin(experiment, case, asked) for case in experiment.cases}
-    names = {case: twin.name for case, twin in twins.items()}
     judged = {case: twin.about for case, twin in twins.items()} if asked.cnf else {}
     whose = "without it" if asked.cnf else f"with {asked.name}"
-    claims = _claims(experiment, asked, lambda case, figure: _over(case, names[case], figure, asked), whose, judged)
+
+    def ratio(case: str, figure: str) -> Ratio:
+        """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
+        own, other = Figure(case, figure), Figure(twins[case].name, figure)
+        return other / own if asked.cnf else own / other
+
+    presets = {
+        name: replace(preset, cases=tuple(each for case in preset.cases for each in (case, twins[case].name)))
+        for name, preset in experiment.presets.items()
+    }
     return replace(
         experiment,
         cases=(*experiment.cases, *twins.values()),
-        claims=(*experiment.claims, *claims),
-        presets={name: _of_both(preset, twins) for name, preset in experiment.presets.items()},
-        arrange=_Started(experiment).arrange,
+        claims=(*experiment.claims, *_claims(experiment, asked, ratio, whose, judged)),
+        presets=presets,
+        arrange=_with_files(experiment.arrange),
         against=asked,
     )
-
-
-def _over(case: str, twin: str, figure: str, asked: Against) -> Ratio:
-    """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
-    own, other = Figure(case, figure), Figure(twin, figure)
-    return other / own if asked.cnf else own / other
 
 
 def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:
@@ -289,19 +285,14 @@ def twins_of(experiment: Experiment[Lab], case: str) -> list[str]:
     return [case, _name(case, against)] if against and not against.server else [case]
 
 
-def _of_both(preset: Preset, twins: dict[str, Case]) -> Preset:
-    return replace(preset, cases=tuple(name for case in preset.cases for name in (case, twins[case].name)))
-
-
-@dataclass(frozen=True)
-class _Started:
-    """An experiment of which some labs were started with a file, and the proof of its options over each load."""
-
-    experiment: Experiment[Lab]
+def _with_files(arrange: Arrange[Lab]) -> Arrange[Lab]:
+    """Return the arrangement of a case that also proves, over the load, the options of the file of its lab."""
 
     @contextmanager
-    def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
+    def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
         file = case.lab.cnf if case.lab else None
-        with self.experiment.arrange(lab, case) as watch:
+        with arrange(lab, case) as watch:
             options = start_options.on_every_node(lab, file) if file else {}
             yield AlsoProves(watch, lambda: start_options.proofs(lab, options))
+
+    return arranged

@@ -1,10 +1,7 @@
 """Is a semi-synchronous commit answered once the replica is back, if the link lost its acknowledgement?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Preset, experiment
 from replication_lab.workloads.blocked_commit import ACKNOWLEDGEMENT, ROW, BlockedCommits
-from replication_lab.world.docker.lab import Lab
 
 POINTS = ("AFTER_SYNC", "AFTER_COMMIT")
 
@@ -12,10 +9,6 @@ POINTS = ("AFTER_SYNC", "AFTER_COMMIT")
 def workload(case: Case, preset: Preset) -> BlockedCommits:
     """Return inserts whose row or acknowledgement is lost on the link, as the name of the case says."""
     return BlockedCommits(ROW if case.name.startswith(ROW) else ACKNOWLEDGEMENT, **preset.sizes)
-
-
-def prepare(lab: Lab) -> None:
-    BlockedCommits(ROW).prepare(lab)
 
 
 experiment(
@@ -32,5 +25,5 @@ experiment(
         for point in POINTS
     ],
     load=workload,
-    prepare=prepare,
+    prepare=BlockedCommits(ROW).prepare,
 )

@@ -4,18 +4,14 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, Proof, experiment
 from replication_lab.faults import disks
 from replication_lab.faults.condition import LinkCondition
 from replication_lab.faults.fault import injected
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.disk_io import WAYS, BulkWrite
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines.drbd import Peer, ResourceStatus
 
 NODE, LINK = "node1", "node1-node2"

@@ -2,14 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, Proof, experiment, replication
 from replication_lab.faults import disks
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.lab.disk import Limits
 from replication_lab.model.lab.storage import DATA
 from replication_lab.probes.commit_latency import CommitLatency
@@ -18,7 +14,6 @@ from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.machines.drbd import STAND_ALONE, Peer, ResourceStatus
 from replication_lab.world.mysql.flush import write_pages
 
@@ -91,18 +86,12 @@ class MachineLook:
     settings: dict[str, str]
 
 
-@dataclass
 class _CostWatch:
     """Both machines before the load and after it: the work of their disks, and the check of the case's state."""
 
-    case: Case
-    pair: list[Peer]
-    limits: Limits
-    before: list[MachineLook] = field(init=False)
-    after: list[MachineLook] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.before = self._look()
+    def __init__(self, case: Case, pair: list[Peer], limits: Limits):
+        self.case, self.pair, self.limits = case, pair, limits
+        self.before = self.after = self._look()
 
     def _look(self) -> list[MachineLook]:
         return [MachineLook(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
@@ -168,15 +157,16 @@ def _in_force(case: Case) -> dict[str, str]:
 
 def _has_settings(looks: list[MachineLook], asked: dict[str, str]) -> Proof:
     """Prove that DRBD acts on the case's options: one that is accepted and ignored would make it another case."""
-    found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
+    # Without a connection a machine has none of a connection's options to report.
+    found = [
+        (name, look.settings.get(name, "nothing"))
+        for look in looks
+        for name in DEFAULTS
+        if name not in OF_CONNECTION or look.status.connection != STAND_ALONE
+    ]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
     return Proof.same("DRBD's options match the case, before the load and after it", ", ".join(other) or said, said)
-
-
-def _told_by(look: MachineLook) -> list[str]:
-    """Return the options that a machine can report: without a connection it has none of a connection's."""
-    return [name for name in DEFAULTS if name not in OF_CONNECTION or look.status.connection != STAND_ALONE]
 
 
 def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
@@ -192,16 +182,14 @@ def _keeps_order(looks: list[MachineLook], order: str) -> Proof:
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 
-def write_and_flush_us() -> tuple[float, float]:
-    """Return W and F of the cases' disk: the time of a write and of a flush, in microseconds."""
-    limits = catalogue.disk(DISK).limits
-    return 1e6 / limits.writes_per_second, float(limits.flush_us)
-
-
 def kept() -> float:
-    """Return the law's share: a commit waits W alone, and W + F if the peer flushes after it; the loss is F/(W+F)."""
-    write, flush = write_and_flush_us()
-    return write / (write + flush)
+    """Return the law's share: a commit waits W alone, and W + F if the peer flushes after it; the loss is F/(W+F).
+
+    W and F are the times of a write and of a flush of the cases' disk.
+    """
+    limits = catalogue.disk(DISK).limits
+    write_us = 1e6 / limits.writes_per_second
+    return write_us / (write_us + limits.flush_us)
 
 
 experiment(

@@ -3,23 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Inserts, Lab, Preset, experiment, replication
+from replication_lab.experiments import drbd_cost
 from replication_lab.faults import disks
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.replication import drbd_state
-from replication_lab.workloads.inserts import Inserts
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import Lab
 
 NODE, LINK = "node1", "node1-node2"
 # The topology's own disk: small costs, so that the link makes the difference.
 DISK = "ssd"
-# A commit is one write of the redo log; there is no binary log.
-SERVER = {"innodb_flush_log_at_trx_commit": 1}
-MOUNT = "barrier=0"
 
 
 def workload(_case: Case, preset: Preset) -> Inserts:
@@ -28,11 +21,8 @@ def workload(_case: Case, preset: Preset) -> Inserts:
 
 
 def prepare(lab: Lab) -> None:
-    """Fill a redo log as on a server that has run for a while, create the table, remove the disks' limits."""
-    replication.of(lab).settle()
-    lab.node(NODE).server().set_global(**SERVER)
-    drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    disks.limit(drbd_state.disks(lab), drbd_state.FAST)
+    """Prepare the machines as for drbd_cost, and create the table."""
+    drbd_cost.prepare(lab)
     Inserts(nodes=(NODE,)).prepare(lab)
 
 

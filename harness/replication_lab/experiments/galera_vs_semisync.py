@@ -2,27 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Inserts, Lab, Preset, Proof, Server, experiment, replication
 from replication_lab.experiments._far import Far
 from replication_lab.faults.cpu_and_memory import CpuSqueeze
 from replication_lab.faults.fault import injected
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.curves import Curves
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.experiment.published import Words
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes.round_trip import bare_links
 from replication_lab.workloads.counters import Bank, Counters, HotRow
-from replication_lab.workloads.inserts import Inserts
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.galera import GaleraNode
-from replication_lab.world.mysql.server import Server
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
 LAN = "lan"
@@ -30,42 +22,26 @@ LAN = "lan"
 HOT_CLIENTS = 6
 
 
-@dataclass(frozen=True)
-class System:
-    """A replication system to compare."""
-
-    about: str
-    topology: str
-    wait_point: str = ""
-
-    @property
-    def is_galera(self) -> bool:
-        return not self.wait_point
+def _system(about: str, topology: str, wait_point: str | None = None) -> Words:
+    """Return a replication system to compare; Galera has no wait point."""
+    needs, replication = (["semisync", "wait_point"], "semisync") if wait_point else (["galera"], "")
+    return {
+        **{"about": about, "topology": topology, "needs": needs},
+        **{"replication": replication, "wait_point": wait_point},
+    }
 
 
 THREE = {
-    "galera": System("Galera (3 nodes)", "galera"),
-    "after-sync": System("semi-sync (AFTER_SYNC, 3 copies)", "semisync-3", "AFTER_SYNC"),
-    "after-commit": System("semi-sync (AFTER_COMMIT, 3 copies)", "semisync-3", "AFTER_COMMIT"),
+    "galera": _system("Galera (3 nodes)", "galera"),
+    "after-sync": _system("semi-sync (AFTER_SYNC, 3 copies)", "semisync-3", "AFTER_SYNC"),
+    "after-commit": _system("semi-sync (AFTER_COMMIT, 3 copies)", "semisync-3", "AFTER_COMMIT"),
 }
 TWO = {
-    "galera2": System("Galera (2 nodes)", "galera-2"),
-    "after-sync2": System("semi-sync (AFTER_SYNC, 2 copies)", "semisync", "AFTER_SYNC"),
-    "after-commit2": System("semi-sync (AFTER_COMMIT, 2 copies)", "semisync", "AFTER_COMMIT"),
+    "galera2": _system("Galera (2 nodes)", "galera-2"),
+    "after-sync2": _system("semi-sync (AFTER_SYNC, 2 copies)", "semisync", "AFTER_SYNC"),
+    "after-commit2": _system("semi-sync (AFTER_COMMIT, 2 copies)", "semisync", "AFTER_COMMIT"),
 }
 SYSTEMS = THREE | TWO
-
-
-def said_clients(clients: int) -> str:
-    return "1 client" if clients == 1 else f"{clients} clients"
-
-
-def _row(name: str, system: System) -> Words:
-    needs, replication = ["semisync", "wait_point"], "semisync"
-    if system.is_galera:
-        needs, replication = ["galera"], ""
-    row = {"system": name, "about": system.about, "topology": system.topology}
-    return {**row, "needs": needs, "replication": replication, "wait_point": system.wait_point or None}
 
 
 def words(wan: Far) -> Words:
@@ -73,15 +49,11 @@ def words(wan: Far) -> Words:
 
     `of_three` are the cases of systems with three copies.
     """
-    systems = [_row(name, system) for name, system in SYSTEMS.items()]
     others = [
-        {
-            **{"other": name, "about": system.about},
-            **{"galera": galera, "galera_about": SYSTEMS[galera].about},
-        }
-        for name, system in SYSTEMS.items()
-        if system.wait_point
-        for galera in ["galera2" if name in TWO else "galera"]
+        {"other": name, "about": system["about"], "galera": galera, "galera_about": SYSTEMS[galera]["about"]}
+        for systems, galera in ((THREE, "galera"), (TWO, "galera2"))
+        for name, system in systems.items()
+        if name != galera
     ]
     of_three = (
         *(f"{system}-{at}-{n}" for at in (LAN, wan.name) for system in THREE for n in CLIENTS),
@@ -95,12 +67,12 @@ def words(wan: Far) -> Words:
         **wan.words,
         "of_three": list(of_three),
         "others": others,
-        "systems": systems,
+        "systems": [{"system": name, **system} for name, system in SYSTEMS.items()],
         "distances": [
             {"at": LAN, "where": "on a LAN", "links": ""},
             {"at": wan.name, "where": f"at {wan.said}", "links": wan.toxic.name},
         ],
-        "clients": [{"n": n, "clients": said_clients(n)} for n in CLIENTS],
+        "clients": [{"n": n, "clients": "1 client" if n == 1 else f"{n} clients"} for n in CLIENTS],
     }
 
 
@@ -111,7 +83,7 @@ RELAXED_LOG = {"sync_binlog": 0}
 SEND_WINDOWS = ("evs.send_window", "evs.user_send_window")
 # The provider's defaults.
 WINDOWS = (4, 2)
-GALERA = frozenset(system.topology for system in SYSTEMS.values() if system.is_galera)
+GALERA = {THREE["galera"]["topology"], TWO["galera2"]["topology"]}
 # As a share of one CPU.
 SLOW_SHARE = 0.1
 NODES = ("node1", "node2", "node3")
@@ -225,7 +197,8 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
 def _curves(wan: Far, title: str, name: str) -> Curves:
     panels: dict[str, dict[str, dict[float, str]]] = {
         f"{said}, {copies} copies": {
-            system.about.split(",")[0]: {n: f"{key}-{distance}-{n}" for n in CLIENTS} for key, system in systems.items()
+            system["about"].split(",")[0]: {n: f"{key}-{distance}-{n}" for n in CLIENTS}
+            for key, system in systems.items()
         }
         for copies, systems in (("three", THREE), ("two", TWO))
         for distance, said in ((LAN, "LAN"), (wan.name, wan.said))

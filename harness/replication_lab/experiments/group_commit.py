@@ -1,10 +1,6 @@
 """Do clients that commit at the same time share the flushes of a durable binary log?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
-from replication_lab.workloads.inserts import Inserts
-from replication_lab.world.docker.lab import Lab
+from replication_lab import Case, Inserts, Lab, Preset, experiment
 
 ENGINES = ("mariadb", "mysql-5.5", "mysql-5.6", "mysql-8.0")
 

@@ -1,12 +1,9 @@
 """Are transactions isolated from each other without any fault, on one node and on several?"""
 
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.experiments.question.experiment import settle
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.workloads.histories import Histories
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import Lab
 
 TOPOLOGY = "single"
 

@@ -1,8 +1,6 @@
 """Do parallel appliers let a durable replica apply faster, also what a single client of its source wrote?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Preset, experiment
 from replication_lab.workloads.replicated_inserts import AppliedInserts
 
 

@@ -2,52 +2,36 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.faults.disks import DiskLimits, changed
 from replication_lab.faults.fault import injected
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Proves, Watch
 from replication_lab.model.experiment.published import Words
 from replication_lab.model.lab.disk import Limits
 from replication_lab.workloads.disk_io import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
 NODES = {"single": "one disk", "raid0": "RAID0 of two disks", "raid1": "RAID1 of two disks"}
 JOBS = 16
 
 
-@dataclass(frozen=True)
-class DiskCalibration:
-    """The disk models (of compose/storage/disks.yaml) of a single disk and of the members of an array."""
-
-    about: str
-    single: str
-    member: str
-
-
+# What a calibration is, and its models (of compose/storage/disks.yaml) of a single disk and of the members of an array.
 CALIBRATIONS = {
-    "plain": DiskCalibration("disks without the instance's cap", "plain-400", "plain-400"),
+    "plain": ("disks without the instance's cap", "plain-400", "plain-400"),
     # An instance passes on less than two volumes can do; the cap of the published table, shared evenly.
-    "cloud": DiskCalibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
+    "cloud": ("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
 }
 
 
 def _cases() -> tuple[Case, ...]:
     return tuple(
-        Case(f"{name}-{node}", f"{said}, {each.about}", {"node": node, "disk": _disk(each, node)})
-        for name, each in CALIBRATIONS.items()
+        Case(f"{name}-{node}", f"{said}, {about}", {"node": node, "disk": single if node == "single" else member})
+        for name, (about, single, member) in CALIBRATIONS.items()
         for node, said in NODES.items()
     )
-
-
-def _disk(calibration: DiskCalibration, node: str) -> str:
-    return calibration.single if node == "single" else calibration.member
 
 
 def workload(case: Case, preset: Preset) -> Fio:

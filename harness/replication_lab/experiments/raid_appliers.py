@@ -1,12 +1,9 @@
 """Do parallel appliers let a replica on RAID1 keep up with one on RAID0?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Lab, Preset, experiment
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
 from replication_lab.workloads.row_updates import RowChanges
-from replication_lab.world.docker.lab import Lab
 
 
 def workload(case: Case, preset: Preset) -> Race:

@@ -3,20 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.core.proof import Proof
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
+from replication_lab import Case, Inserts, Lab, Preset, Proof, Server, experiment
 from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.probes.semisync import SemiSyncWatch, connection, wait_until_acknowledged
 from replication_lab.replication import source_replica
-from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.replicated_inserts import InsertsWithCpu
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
-from replication_lab.world.mysql.server import Server
 
 MOST = 20
 # Between two inserts. Without it a fast source sends several rows to a replica at once, and each costs less: rates
@@ -62,8 +56,15 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
         yield AlsoProves(
             SemiSyncWatch(source, connected, case.state.replication, point, "proxy"),
             lambda: [
-                _sends_to(source, count),
-                _waits_for(source, acknowledgements),
+                Proof.same(
+                    f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count)
+                ),
+                # Servers without the choice wait for one.
+                Proof.same(
+                    "a commit waits for the acknowledgements of the case",
+                    str(semisync.status().acknowledgements or 1),
+                    str(acknowledgements),
+                ),
                 *(connection(each, "") for each in others),
             ],
         )
@@ -71,16 +72,6 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
 
 def _followers(source: Server) -> int:
     return len(source.rows(source.dialect.followers))
-
-
-def _sends_to(source: Server, count: int) -> Proof:
-    return Proof.same(f"{source.name} sends its log to the replicas of the case", str(_followers(source)), str(count))
-
-
-def _waits_for(source: Server, wanted: int) -> Proof:
-    """Return the proof that a commit waits for this many acknowledgements; servers without the choice wait for one."""
-    found = SemiSync(source).status().acknowledgements or 1
-    return Proof.same("a commit waits for the acknowledgements of the case", str(found), str(wanted))
 
 
 experiment(

@@ -1,7 +1,6 @@
 """Is a semi-sync commit without a flush faster than an asynchronous, durable one, and on which disks?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.workloads.inserts import Inserts
+from replication_lab import Inserts, experiment
 
 experiment(
     topology="semisync",

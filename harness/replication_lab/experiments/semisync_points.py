@@ -1,7 +1,6 @@
 """Does AFTER_COMMIT keep up with AFTER_SYNC where many clients commit at once on a LAN?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.workloads.inserts import Inserts
+from replication_lab import Inserts, experiment
 
 experiment(
     topology="semisync",

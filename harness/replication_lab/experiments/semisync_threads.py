@@ -1,7 +1,6 @@
 """Do clients share a round trip of semi-sync whose commits are durable, 78 ms away?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.workloads.inserts import Inserts
+from replication_lab import Inserts, experiment
 
 experiment(
     topology="semisync",

@@ -4,17 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from replication_lab import replication
-from replication_lab.experiments._declared import experiment
+from replication_lab import Case, Inserts, Lab, Preset, experiment, replication
 from replication_lab.experiments._far import Far
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import Preset
 from replication_lab.model.experiment.measuring import Watch
 from replication_lab.witnesses.servers import readers
-from replication_lab.workloads.inserts import Inserts
 from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.world import clock
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
 LINK = "source-replica"
@@ -40,11 +35,7 @@ def workload(case: Case, preset: Preset) -> Inserts | FirstSeen:
 
 
 def _waits_a_round_trip(case: Case) -> bool:
-    return case.state.replication == "semisync" and _round_trip_ms(case) > 0
-
-
-def _round_trip_ms(case: Case) -> float:
-    return case.toxics[LINK].round_trip_ms if LINK in case.toxics else 0
+    return case.state.replication == "semisync" and LINK in case.toxics and case.toxics[LINK].round_trip_ms > 0
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """How many inserts/s do one client and 64 clients make on each version of MySQL and MariaDB?"""
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.workloads.inserts import Inserts
-from replication_lab.world.docker.lab import Lab
+from replication_lab import Inserts, Lab, experiment
 
 LOAD = Inserts(seconds=1, keeps_samples=False)
 

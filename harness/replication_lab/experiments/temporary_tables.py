@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from replication_lab.experiments._declared import experiment
-from replication_lab.model.experiment.case import Case
-from replication_lab.model.experiment.experiment import ComparisonTable, Preset
+from replication_lab import Case, Lab, Preset, experiment
+from replication_lab.model.experiment.experiment import ComparisonTable
 from replication_lab.probes.temporary_tables import TemporaryTablesWatch
 from replication_lab.workloads.mysqlslap import Slap
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import NotKept
 
 ROWS, AT_ONCE = 10_000, 1_000

@@ -66,13 +66,14 @@ class NodeControl:
     def _proofs(self, action: str, asked: ActOnNode) -> list[Proof]:
         # A copy of its own: other threads may wait for a node that hangs.
         lab = self._lab.another()
-        if action in nodes.VERBS:
-            if not nodes.VERBS[action].undoes:
+        if verb := nodes.VERBS.get(action):
+            if not verb.undoes:
                 # Before the action: one that breaks off may have changed the node.
-                self._undo = _way_back(action)
-                return nodes.act(lab, action, [self.name])
+                ways_back = (name for name, each in nodes.VERBS.items() if each.undoes and verb.after in each.acts_in)
+                self._undo = next(ways_back)
             proofs = nodes.act(lab, action, [self.name])
-            self._undo = ""
+            if verb.undoes:
+                self._undo = ""
             return proofs
         if action == RESTART:
             return _restarted(lab, self.name)
@@ -118,11 +119,8 @@ class NodeControl:
 
 def _changed(limits: Limits, changes: Mapping[str, int]) -> Limits:
     """Return limits with these changed; 0 removes a rate."""
-    return msgspec.structs.replace(limits, **{name: _limit(name, value) for name, value in changes.items()})
-
-
-def _limit(name: str, value: int) -> int | None:
-    return value if name == "flush_us" else value or None
+    wanted = {name: value if name == "flush_us" else value or None for name, value in changes.items()}
+    return msgspec.structs.replace(limits, **wanted)
 
 
 def check_limits(changes: Mapping[str, int]) -> None:
@@ -131,10 +129,6 @@ def check_limits(changes: Mapping[str, int]) -> None:
     for name, value in changes.items():
         if name not in known or value < 0:
             raise LabError(f"the limit {name} is {value}", f"{', '.join(known)}, each 0 or more")
-
-
-def _way_back(verb: str) -> str:
-    return next(name for name, each in nodes.VERBS.items() if each.undoes and nodes.VERBS[verb].after in each.acts_in)
 
 
 def _restarted(lab: Lab, name: str) -> list[Proof]:

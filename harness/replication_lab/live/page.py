@@ -26,6 +26,8 @@ BODY_BYTES = 10_000
 # A viewer that does not read misses states, and gets the newest ones when it reads again.
 WAITING = 5
 Body = TypeVar("Body", bound=msgspec.Struct)
+# The status of an answer to a command that was not done; that of a LabError is 400.
+STATUS: dict[type[Exception], int] = {Unknown: 404, Impossible: 409}
 
 
 def application(viewed: ViewSession, access: Access, assets: Path) -> ASGIApp:
@@ -64,7 +66,7 @@ def application(viewed: ViewSession, access: Access, assets: Path) -> ASGIApp:
         Route("/drill", drill, methods=["POST"]),
         Mount("/assets", StaticFiles(directory=assets)),
     ]
-    handlers: dict[Any, Any] = {LabError: _refused, Unknown: _unknown, Impossible: _impossible, HTTPException: _http}
+    handlers: dict[Any, Any] = {LabError: _refused, Unknown: _refused, Impossible: _refused, HTTPException: _http}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), access)
 
 
@@ -165,21 +167,9 @@ def _json(content: msgspec.Struct, status: int) -> Response:
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
-    return _told(error, 400)
-
-
-async def _unknown(_request: Request, error: Exception) -> Response:
-    return _told(error.__cause__, 404)
-
-
-async def _impossible(_request: Request, error: Exception) -> Response:
-    return _told(error.__cause__, 409)
-
-
-def _told(error: BaseException | None, status: int) -> Response:
-    if not isinstance(error, LabError):
-        return _json(CommandRefused(str(error)), status)
-    return _json(CommandRefused(*map(folders.as_typed, (error.found, error.expected, error.next_step))), status)
+    told = error if isinstance(error, LabError) else error.__cause__
+    said = (told.found, told.expected, told.next_step) if isinstance(told, LabError) else (str(told),)
+    return _json(CommandRefused(*map(folders.as_typed, said)), STATUS.get(type(error), 400))
 
 
 async def _http(_request: Request, error: HTTPException) -> Response:

@@ -1,12 +1,11 @@
 """The nodes' current roles and links, and the node that the load writes to, where a failover can change them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from replication_lab import replication
 from replication_lab.live.ticking import Ticking
 from replication_lab.model.core.errors import LabError
-from replication_lab.workloads.ledger import Transacts
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import ApplicationClient, TransactionAnswer
@@ -24,9 +23,10 @@ class Route:
 
     def connect(self, _node: str) -> "RoutedClient":
         """Return a client with an application's privileges: an administrator could write on a read-only server."""
-        return RoutedClient(self, lambda: self._server().as_application())
+        return RoutedClient(self)
 
-    def _server(self) -> Server:
+    def server(self) -> Server:
+        """Return the server of that node as it is reached now."""
         # After a restart a server has another port; many clients look for it at the same time.
         if clock.timer() - self._refreshed > REFRESH_SECONDS:
             self._refreshed = clock.timer()
@@ -34,23 +34,18 @@ class Route:
         return self._lab.node(self.node).server()
 
 
-class RoutedClient(Transacts):
+class RoutedClient(ApplicationClient):
     """A client of the ledger that connects again when the route leads to another node."""
 
-    def __init__(self, route: Route, find: Callable):
-        self._route, self._client, self._at = route, ApplicationClient(find), route.node
+    def __init__(self, route: Route):
+        super().__init__(lambda: route.server().as_application())
+        self._route, self._at = route, route.node
 
     def transact(self, statements: Sequence[str]) -> TransactionAnswer:
         if self._at != self._route.node:
-            self._client.close()
+            self.close()
             self._at = self._route.node
-        return self._client.transact(statements)
-
-    def look(self, query: str) -> int | None:
-        return self._client.look(query)
-
-    def close(self) -> None:
-        self._client.close()
+        return super().transact(statements)
 
 
 EVERY_SECONDS = 5.0
@@ -79,14 +74,11 @@ class Roles:
             self._kind.lab.refresh()
             found, links = self._kind.arrangement()
             self.links = {name: (source, target) for name, source, target in links}
-            self.roles = found | self._after_promotion(found)
+            # The servers cannot tell a source without replicas, nor one that was replaced.
+            role = found.get(self._promoted, "")
+            if role == SOURCE or self._kind.was_replaced(role):
+                former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
+                found = {**found, self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}
+            self.roles = found
             self._route.node = next((name for name, role in self.roles.items() if role == SOURCE), self._route.node)
             self.timeout_s = self._kind.commit_timeout_s(self._route.node)
-
-    def _after_promotion(self, found: dict[str, str]) -> dict[str, str]:
-        """Return the roles that the servers cannot tell: a source without replicas, and one that was replaced."""
-        role = found.get(self._promoted, "")
-        if role != SOURCE and not self._kind.was_replaced(role):
-            return {}
-        former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
-        return {self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}

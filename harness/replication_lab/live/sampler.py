@@ -25,39 +25,31 @@ MISSING = "missing"
 
 
 @dataclass
-class Since:
-    """A state and when it began."""
-
-    state: str
-    at: float
-
-
-@dataclass
 class Sampler:
     """The lab's watched parts; `sample` makes the next sample of them, and `nodes` and `explained` describe it."""
 
     lab: Lab
-    route: Route
-    roles: Roles
-    tally: LoadTally
     clients: int
     rate: float
-    watches: Mapping[str, NodeWatch]
     controls: Mapping[str, NodeControl]
     disks: Mapping[str, DiskWatch]
     links: Mapping[str, LinkControl]
     actions: ViewerActions
-    containers: Callable[[], Mapping[str, str]]
     began: float = field(default_factory=clock.timer)
     _last: float = field(default_factory=clock.timer)
-    _since: dict[str, Since] = field(default_factory=dict)
+    # By node: its state, and when that began.
+    _since: dict[str, tuple[str, float]] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
     _waits: float | None = None
     _behind: dict[str, int | None] = field(default_factory=dict)
     _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.kind = replication.of(self.lab)
+        self.kind, self.tally = replication.of(self.lab), LoadTally()
+        self.route = Route(self.lab, self.kind.written_at())
+        self.roles = Roles(self.lab, self.route)
+        self.watches = {name: NodeWatch(self.lab, name) for name in self.kind.names}
+        self.containers = self.lab.states()
         self.newest = ViewedSample(at=0.0)
 
     @property
@@ -70,7 +62,11 @@ class Sampler:
         now = clock.timer()
         seconds, self._last = max(now - self._last, 1e-3), now
         self.look()
-        self._waits = self._round_trip_waited()
+        # The round trip that a commit of the load waits for.
+        self._waits = None
+        if self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
+            trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
+            self._waits = waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
         window = self.tally.take() if self.clients else Answers()
         self.newest = ViewedSample(
             at=self.at,
@@ -88,27 +84,24 @@ class Sampler:
     def look(self) -> None:
         """Take the nodes' newest views, and let the load follow the node that accepts writes."""
         with self._looking:
-            self._look(clock.timer())
-
-    def _look(self, now: float) -> None:
-        seen = {name: watch.seen for name, watch in self.watches.items()}
-        self._views = {name: self._view(name, each.view) for name, each in seen.items()}
-        for name, view in self._views.items():
-            if name not in self._since or self._since[name].state != str(view):
-                self._since[name] = Since(str(view), now)
-        states = {name: said(view) for name, view in self._views.items()}
-        self.route.node = self.kind.written_by(states, self.route.node)
-        written = seen[self.route.node].transactions
-        counts = {name: each.transactions for name, each in seen.items()}
-        self._behind = {
-            name: None if written is None or count is None else max(0, written - count)
-            for name, count in counts.items()
-        }
-
-    def _view(self, name: str, view: View) -> View:
-        """Return a node's view; that of a container that does not run is its container's state."""
-        state = self.containers().get(name, MISSING)
-        return view if state == "running" else View(error=SILENT.error)
+            now = clock.timer()
+            seen = {name: watch.seen for name, watch in self.watches.items()}
+            # That of a container that does not run is its container's state.
+            self._views = {
+                name: each.view if self.containers.get(name) == "running" else View(error=SILENT.error)
+                for name, each in seen.items()
+            }
+            for name, view in self._views.items():
+                if name not in self._since or self._since[name][0] != str(view):
+                    self._since[name] = str(view), now
+            states = {name: said(view) for name, view in self._views.items()}
+            self.route.node = self.kind.written_by(states, self.route.node)
+            written = seen[self.route.node].transactions
+            counts = {name: each.transactions for name, each in seen.items()}
+            self._behind = {
+                name: None if written is None or count is None else max(0, written - count)
+                for name, count in counts.items()
+            }
 
     @property
     def replicas(self) -> list[str]:
@@ -126,20 +119,13 @@ class Sampler:
             if {source, target} <= nodes and not name.endswith(RING) and self.kind.carries_writes(node, source, target)
         ]
 
-    def _round_trip_waited(self) -> float | None:
-        """Return the round trip in ms that a commit of the load waits for."""
-        if not self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
-            return None
-        trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
-        return waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
-
     # -- described -------------------------------------------------------------------------------------------------
 
     def nodes(self) -> list[ViewedNode]:
         return [self._node(name, view) for name, view in self._views.items()]
 
     def _node(self, name: str, view: View) -> ViewedNode:
-        state, role = self.containers().get(name, MISSING), self.roles.roles.get(name, "")
+        state, role = self.containers.get(name, MISSING), self.roles.roles.get(name, "")
         writes_here, control = name == self.route.node, self.controls[name]
         return ViewedNode(
             name=name,
@@ -165,13 +151,19 @@ class Sampler:
             return []
         states = {name: said(view) for name, view in self._views.items()}
         acting = [span for span in self.actions.spans(self.at) if span.acts]
+        # Those that are not well; one that was not heard of yet is left out.
+        others = [
+            (name, state)
+            for name, state in states.items()
+            if name != node and self.kind.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
+        ]
         return explain(
             Now(
                 node=node,
                 state=states[node],
-                others=self._others(states, node),
+                others=others,
                 nodes=len(states),
-                since=now - self._since[node].at,
+                since=now - self._since[node][1],
                 silent=now - self.tally.committed_at,
                 clients=self.clients,
                 rate=self.rate,
@@ -186,23 +178,10 @@ class Sampler:
             self.kind.explains,
         )
 
-    def _others(self, states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
-        """Return the other nodes that are not well, each with its state; one that was not heard of yet is left out."""
-        return [
-            (name, state)
-            for name, state in states.items()
-            if name != node and self.kind.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
-        ]
-
 
 def said(view: View) -> str:
     """Return a node's state without the number of nodes that it sees."""
     return view.error or view.says
-
-
-def came_back(before: Mapping[str, Level], now: Mapping[str, Level]) -> list[str]:
-    """Return the nodes that did not answer before and are well now."""
-    return [name for name, level in now.items() if level is Level.GOOD and before.get(name) is Level.BAD]
 
 
 # A commit waits for one of the links that carry it. Here is the place of its round trip in the list of theirs, the

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from replication_lab import live
 from replication_lab.live.access import Access
-from replication_lab.live.metrics import endpoint
 from replication_lab.live.page import application
+from replication_lab.live.prometheus import endpoint, text_of
 from replication_lab.live.session import ViewSession
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, clock, files
@@ -57,9 +57,9 @@ def leading_to(address: str) -> Iterator[Path]:
 
 
 @contextmanager
-def measuring(text: Callable[[], str], port: int) -> Iterator[str]:
+def measuring(viewed: ViewSession, port: int) -> Iterator[str]:
     """Serve metrics within the block; yield their address."""
-    with _running(endpoint(text), port) as address:
+    with _running(endpoint(lambda: text_of(viewed.hello(), viewed.state())), port) as address:
         yield f"{address}/metrics"
 
 

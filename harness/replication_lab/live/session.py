@@ -7,26 +7,24 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import TypeVar
 
-from replication_lab import replication
+from replication_lab import VERSION, replication
 from replication_lab.lab import disks, killed_views
-from replication_lab.live import node_control, sampler
+from replication_lab.live import node_control
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
-from replication_lab.live.node_watch import DiskWatch, NodeWatch
+from replication_lab.live.node_watch import DiskWatch
 from replication_lab.live.recorder import Recorder
-from replication_lab.live.roles import Roles, Route
 from replication_lab.live.sampler import Sampler
-from replication_lab.live.tally import LedgerCheck, LoadTally
+from replication_lab.live.tally import LedgerCheck
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewer_actions import ViewerActions, drill_of
 from replication_lab.model.core.errors import LabError, unknown_name
 from replication_lab.model.lab.topology import Link
 from replication_lab.model.live import view
-from replication_lab.model.live.view import Gone, ViewedState
+from replication_lab.model.live.view import Gone, Level, ViewedState
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock, signals
-from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 
@@ -54,23 +52,26 @@ class ViewSession:
     Each command returns at once, or raises LabError with what does not fit, or Impossible or Unknown because of one.
     """
 
-    def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
-        self._recorded, self._version = recorded, version
-        self.lab, self.clients, self.rate = lab, clients, rate
-        kind = replication.of(lab)
-        self._route = Route(lab, kind.written_at())
-        self._roles, self._written_at = Roles(lab, self._route), self._route.node
-        self.tally, self._actions = LoadTally(), ViewerActions()
-        self._containers: dict[str, str] = lab.states()
+    def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object]):
+        self._recorded, self.lab, self.clients, self.rate = recorded, lab, clients, rate
+        self._actions = ViewerActions()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
-        self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
+        emulated = disks.by_node(lab)
+        self._controls = {
+            name: NodeControl(lab, name, emulated.get(name, {}), self._node_changed)
+            for name in replication.of(lab).names
+        }
+        watched = {name: DiskWatch(name, found) for name, found in emulated.items()}
+        self.sampler = Sampler(lab, clients, rate, self._controls, watched, self._links, self._actions)
+        self._route, self._roles, self.tally = self.sampler.route, self.sampler.roles, self.sampler.tally
+        self._written_at = self._route.node
         self._ledger_check = LedgerCheck(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
         self._samples: deque[view.ViewedSample] = deque(maxlen=view.HISTORY_SECONDS)
         self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
-        self._levels: dict[str, view.Level] = {}
+        self._levels: dict[str, Level] = {}
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
@@ -82,31 +83,12 @@ class ViewSession:
             Ticking("sample", self._tick, EVERY_SECONDS),
         ]
 
-    def _sampler_of(self, names: list[str], emulated: dict[str, dict[str, Spindle]]) -> Sampler:
-        self._controls = {
-            name: NodeControl(self.lab, name, emulated.get(name, {}), self._node_changed) for name in names
-        }
-        return Sampler(
-            lab=self.lab,
-            route=self._route,
-            roles=self._roles,
-            tally=self.tally,
-            clients=self.clients,
-            rate=self.rate,
-            watches={name: NodeWatch(self.lab, name) for name in names},
-            controls=self._controls,
-            disks={name: DiskWatch(name, found) for name, found in emulated.items()},
-            links=self._links,
-            actions=self._actions,
-            containers=lambda: self._containers,
-        )
-
     # -- shown -----------------------------------------------------------------------------------------------------
 
     def hello(self) -> view.Hello:
         toxics = [catalogue.toxic(name) for name in catalogue.toxics()]
         return view.Hello(
-            version=self._version,
+            version=VERSION,
             lab=self.lab.name,
             topology=self.lab.topology.name,
             about=self.lab.topology.about,
@@ -189,21 +171,21 @@ class ViewSession:
             self._notes.append(f"Clients write to {self._written_at} instead of {before}.")
         state = self.show()
         self._recorder.note(state)
-        levels = {node.name: node.level for node in state.nodes}
+        came_back = any(node.level is Level.GOOD and self._levels.get(node.name) is Level.BAD for node in state.nodes)
         # What was found on another node says nothing of the one that clients write to now.
-        if self.clients and (before != self._written_at or sampler.came_back(self._levels, levels)):
+        if self.clients and (before != self._written_at or came_back):
             self._ledger_check.check()
-        self._levels = levels
+        self._levels = {node.name: node.level for node in state.nodes}
 
     def _control_of(self, link: Link) -> LinkControl:
         return LinkControl(self.lab, link, self._link_changed, self._actions.verified)
 
     def _look_at_containers(self) -> None:
-        before = self._containers
+        before = self.sampler.containers
         with suppress(LabError):
-            self._containers = self.lab.states()
-            self._empty = 0 if self._containers else self._empty + 1
-        if self._containers != before:
+            self.sampler.containers = self.lab.states()
+            self._empty = 0 if self.sampler.containers else self._empty + 1
+        if self.sampler.containers != before:
             # Without waiting for the next sample: what a node says last is not so once its container has ended.
             self.sampler.look()
             self.show()
@@ -224,7 +206,7 @@ class ViewSession:
         possible = next(node.actions for node in self.sampler.nodes() if node.name == name)
         try:
             if action not in possible:
-                state = self._containers.get(name, "missing")
+                state = self.sampler.containers.get(name, "missing")
                 raise LabError(
                     f"cannot {action} {name}: it is {state}", ", ".join(possible) or "no action in this state"
                 )
@@ -349,13 +331,13 @@ def only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
 
 @contextmanager
 def viewing(
-    lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None, version: str = ""
+    lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None
 ) -> Iterator[ViewSession]:
     """View a lab within the block, with a load of so many clients; afterwards its links and nodes are as before.
 
-    `recorded` gets the folder of each record that has ended. `version` is that of the lab, as viewers see it.
+    `recorded` gets the folder of each record that has ended.
     """
-    session, hook = ViewSession(lab, clients, rate, recorded, version), threading.excepthook
+    session, hook = ViewSession(lab, clients, rate, recorded), threading.excepthook
     threading.excepthook = session.fail
     try:
         with only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():

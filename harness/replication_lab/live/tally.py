@@ -1,7 +1,7 @@
 """What the load's clients did: of the last second for the charts, of all rows for the ledger, against the nodes."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -47,12 +47,12 @@ class LoadTally:
         """Count a line of the ledger; it is called by all clients."""
         event = _decoder.decode(line)
         with self._lock:
-            self._begun(event) if isinstance(event, Invoked) else self._ended(event)
+            if isinstance(event, Invoked):
+                self.sent += 1
+                self._flying[event.id] = event.at
+            else:
+                self._ended(event)
             self.also(line)
-
-    def _begun(self, event: Invoked) -> None:
-        self.sent += 1
-        self._flying[event.id] = event.at
 
     def _ended(self, event: StatementEnd) -> None:
         began = self._flying.pop(event.id, event.at)
@@ -156,16 +156,11 @@ def missing(server: Server, rows: Ranges) -> int:
 
     It is asked for counts of ranges of rows, not for the rows.
     """
-    return sum(_missing(server, first, last) for first, last in _parts(rows))
-
-
-def _parts(rows: Ranges) -> Iterable[tuple[int, int]]:
+    lacking = 0
     for first, last in rows:
         for begin in range(first, last + 1, PART):
-            yield begin, min(begin + PART - 1, last)
-
-
-def _missing(server: Server, first: int, last: int) -> int:
-    # A row can be there twice only by a mistake; it must not hide one that is missing.
-    found = server.value(f"SELECT COUNT(DISTINCT id) FROM {TABLE} WHERE id BETWEEN {first} AND {last}")
-    return last - first + 1 - int(found)
+            end = min(begin + PART - 1, last)
+            # A row can be there twice only by a mistake; it must not hide one that is missing.
+            found = server.value(f"SELECT COUNT(DISTINCT id) FROM {TABLE} WHERE id BETWEEN {begin} AND {end}")
+            lacking += end - begin + 1 - int(found)
+    return lacking

@@ -150,7 +150,8 @@ def predicted(
     for name, system in _systems(wanted):
         of_system = _of(system, points)
         known = fit.fitted(of_system, points)
-        parameters[f"{name} ({system.pipeline})"] = _shown(known)
+        values = {name: value for name, value in asdict(known).items() if isinstance(value, (int, float))}
+        parameters[f"{name} ({system.pipeline})"] = {name: round(value, 4) for name, value in values.items()}
         asked_here = [each for each in wanted if each.topology == name and each.system == system]
         for each in sorted([*asked_here, *_between(asked_here, of_system)], key=lambda each: _coordinates(each.load)):
             if is_same_as := next((point for point in of_system if _is_same(point.load, each.load)), None):
@@ -246,7 +247,3 @@ def _not_validated(each: AskedPoint, limit: str) -> Iterable[str]:
         yield f"{system.pipeline} with several clients"
     if limit == CPU:
         yield "where the CPU is the limit, measured throughput differed by up to a half, and p99 was twice as long"
-
-
-def _shown(known: Parameters) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in asdict(known).items() if isinstance(value, (int, float))}

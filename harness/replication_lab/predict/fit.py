@@ -1,7 +1,7 @@
 """The parameters of a system, fitted to points that were measured of it."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, linear_regression
 
@@ -88,22 +88,18 @@ def _tuned(found: Parameters, points: Sequence[LoadPoint]) -> Parameters:
     # Waiting for others shows across a link, if there is one.
     across = [each for each in several if each.load.rtt_ms > APART_MS] or several
     many = sorted(across, key=lambda each: each.load.clients)[-TRIED:]
-    for tried in _tries(found, points):
-        found = min((tried(found)), key=lambda each: _error(each, many, points))
-    return found
 
+    def best(tried: list[Parameters]) -> Parameters:
+        return min(tried, key=lambda each: _error(each, many, points))
 
-Tries = Callable[[Parameters], list[Parameters]]
-
-
-def _tries(found: Parameters, points: Sequence[LoadPoint]) -> Iterator[Tries]:
     if found.flush:
-        yield lambda known: [replace(known, cpu=known.cpu * SHARES[-2])]
-        yield lambda known: [replace(known, crowd=factor) for factor in CROWDS]
+        least = replace(found, cpu=found.cpu * SHARES[-2])
+        found = best([replace(least, crowd=factor) for factor in CROWDS])
     if not is_saturated(found, points):
-        yield lambda known: [replace(known, cpu=known.cpu * share) for share in SHARES if share]
+        found = best([replace(found, cpu=found.cpu * share) for share in SHARES if share])
     if points[0].system.pipeline == AFTER_SYNC:
-        yield lambda known: [replace(known, hand_over=found.statement * share) for share in SHARES]
+        found = best([replace(found, hand_over=found.statement * share) for share in SHARES])
+    return found
 
 
 def is_saturated(found: Parameters, points: Sequence[LoadPoint]) -> bool:

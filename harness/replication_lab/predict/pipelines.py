@@ -1,6 +1,7 @@
 """The commit pipelines: what a commit waits for in each kind of replication."""
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import simpy
@@ -28,29 +29,23 @@ def _last(replicas: int) -> int:
     return replicas
 
 
-class AfterCommit(Pipeline):
-    """Semi-sync, AFTER_COMMIT: each commit waits by itself for the first replica's acknowledgement."""
+class ByItself(Pipeline):
+    """Each commit waits by itself for the answers of some replicas, of which `answers` gives the number."""
+
+    def __init__(self, source: SimulatedSource, answers: Callable[[int], int]) -> None:
+        super().__init__(source)
+        self.answers = answers
 
     def replicated(self) -> Steps:
-        yield from self.source.timed(TRIP, self.source.pause(self.source.trip(_first)))
-
-
-class GroupReplication(Pipeline):
-    """Group Replication: each commit waits by itself until a majority agreed on its place in the order."""
-
-    def replicated(self) -> Steps:
-        yield from self.source.timed(TRIP, self.source.pause(self.source.trip(_majority)))
+        yield from self.source.timed(TRIP, self.source.pause(self.source.trip(self.answers)))
 
 
 class InGroups(Pipeline):
-    """A pipeline of a stage that several commits pass as one."""
+    """A pipeline of a stage that several commits pass as one; `waited` is what the time before it is spent on."""
 
-    stage: type[Groups]
-    waited, places = TRIP, 1
-
-    def __init__(self, source: SimulatedSource) -> None:
+    def __init__(self, source: SimulatedSource, stage: type[Groups], waited: str = TRIP, places: int = 1) -> None:
         super().__init__(source)
-        self.group = self.stage(source, self.waited, TRIP, self.places)
+        self.group = stage(source, waited, TRIP, places)
 
     def replicated(self) -> Steps:
         yield from self.group.joined()
@@ -79,12 +74,6 @@ class LockedLog(Groups):
         self.acknowledging.release(turn)
 
 
-class AfterSync(InGroups):
-    """Semi-sync, AFTER_SYNC, of MariaDB: two groups of commits are on their way at most, and others gather."""
-
-    stage, waited = LockedLog, BEFORE
-
-
 class SendWindow(Groups):
     """Messages of a Galera node with the write sets of all commits that waited.
 
@@ -100,12 +89,6 @@ class SendWindow(Groups):
         return source.pause(whole - acknowledged)
 
 
-class Galera(InGroups):
-    """Galera: a node has SEND_WINDOW messages of its own under way."""
-
-    stage, waited, places = SendWindow, WINDOW, SEND_WINDOW
-
-
 class LogWrite(Groups):
     """A write of the redo log to a disk that DRBD replicates: a round trip under protocols B and C, none under A."""
 
@@ -114,17 +97,16 @@ class LogWrite(Groups):
         return self.source.pause(0)
 
 
-class ReplicatedDisk(InGroups):
-    """DRBD: InnoDB writes its log for one group of commits at a time, and the write ends when the protocol says so."""
-
-    stage = LogWrite
-
-
 PIPELINES: dict[str, Callable[[SimulatedSource], Pipeline]] = {
     ASYNC: Pipeline,
-    AFTER_COMMIT: AfterCommit,
-    AFTER_SYNC: AfterSync,
-    GALERA: Galera,
-    GROUP: GroupReplication,
-    **{f"{DRBD} {protocol}": ReplicatedDisk for protocol in "ABC"},
+    # Until the first replica has acknowledged it.
+    AFTER_COMMIT: partial(ByItself, answers=_first),
+    # Of MariaDB: two groups of commits are on their way at most, and others gather.
+    AFTER_SYNC: partial(InGroups, stage=LockedLog, waited=BEFORE),
+    # A node has SEND_WINDOW messages of its own under way.
+    GALERA: partial(InGroups, stage=SendWindow, waited=WINDOW, places=SEND_WINDOW),
+    # Until a majority agreed on its place in the order.
+    GROUP: partial(ByItself, answers=_majority),
+    # InnoDB writes its log for one group of commits at a time, and the write ends when the protocol says so.
+    **{f"{DRBD} {protocol}": partial(InGroups, stage=LogWrite) for protocol in "ABC"},
 }

@@ -86,13 +86,10 @@ def points_of(record: Record) -> list[LoadPoint]:
         point
         for engine in record.engines
         for case in experiment.cases
-        if _is_plain(case) and experiment.lab_of(case).engine in ("", engine)
+        if set(case.settings) <= PLAIN | {CLIENTS, *(name for _, name in case.state.servers.variables)}
+        and experiment.lab_of(case).engine in ("", engine)
         for point in _point(record, engine, case, experiment.lab_of(case))
     ]
-
-
-def _is_plain(case: Case) -> bool:
-    return set(case.settings) <= PLAIN | {CLIENTS, *(name for _, name in case.state.servers.variables)}
 
 
 def _point(record: Record, engine: str, case: Case, lab: LabSpec) -> Iterator[LoadPoint]:

@@ -199,7 +199,8 @@ def simulated(
     rates, latencies = [], list[float]()
     for source in sources:
         done = _ended(source, pipeline(source))
-        begun, ended = (0.0, done[-1][0]) if load.seconds else (_begun(done, source), done[-1][0])
+        # Where the state after any beginning is asked for, the moment after the turns that are left out.
+        begun, ended = 0.0 if load.seconds else done[BEGINNING * source.cohorts][0], done[-1][0]
         counted = [latency for at, latency in done if at > begun]
         rates.append(1000 * source.weight * len(counted) / (ended - begun))
         latencies += counted
@@ -218,11 +219,6 @@ def _ended(source: SimulatedSource, pipeline: Pipeline) -> list[tuple[float, flo
         source.env.process(_client(source, pipeline, done))
     source.env.run()
     return done
-
-
-def _begun(done: Sequence[tuple[float, float]], source: SimulatedSource) -> float:
-    """Return the moment after the turns that are left out."""
-    return done[BEGINNING * source.cohorts][0]
 
 
 def _client(source: SimulatedSource, pipeline: Pipeline, done: list[tuple[float, float]]) -> Steps:

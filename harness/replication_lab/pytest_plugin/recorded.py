@@ -9,7 +9,7 @@ from replication_lab.model.core.progress import Tell
 from replication_lab.model.core.verdict import Judgement, Verdict
 from replication_lab.model.drill.drill import Drill
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.judgement import ClaimJudgement, NotJudged
+from replication_lab.model.experiment.judgement import ClaimJudgement
 from replication_lab.model.experiment.run_request import RunRequest
 from replication_lab.model.question.question import NAME
 from replication_lab.pytest_plugin.answers import Answer, unknown
@@ -21,7 +21,6 @@ from replication_lab.world import catalogue, folders
 __tracebackhide__ = True
 
 SEED, TOPOLOGY = 7, "semisync"
-FILES = (".yaml", ".yml")
 # pytest shows 240 characters of an object.
 SHOWN = 110
 
@@ -94,24 +93,17 @@ class Judged(Recorded):
     def _is(self, asked: Verdict, name: str, engine: str) -> Answer:
         rows = self.claim(name, engine)
         verdicts = {row.verdict for row in rows}
-        left = self._left_out({name, *(row.id for row in rows)}, engine)
+        names = {name, *(row.id for row in rows)}
+        left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
+        # What holds on the other engines only does not hold on all of the run.
+        left = [each for each in left if engine or not each.reference]
         lines = [*(part for row in rows for part in told(row)), *map(wording.why_not_judged, left)]
         worst = next((row for row in rows if row.verdict is not asked), None if left else rows[0])
         line = _line(worst) if worst else f"{name} was not judged on {', '.join(each.engine for each in left)}"
-        return self._answer(_is_so(asked, verdicts, whole=not left), line, lines)
-
-    def _left_out(self, names: set[str], engine: str) -> list[NotJudged]:
-        """Return where a claim has no verdict: what holds on the other engines only does not hold on all of the run."""
-        left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
-        return [each for each in left if not each.reference or engine]
-
-
-def _is_so(asked: Verdict, verdicts: set[Verdict], whole: bool) -> bool | None:
-    """Return whether all verdicts are the one that is asked for; None if one is unknown, or some were not judged."""
-    if asked is Verdict.HOLDS and Verdict.REFUTED in verdicts:
-        # Whatever else is unknown.
-        return False
-    return verdicts == {asked} if whole and Verdict.UNKNOWN not in verdicts else None
+        if asked is Verdict.HOLDS and Verdict.REFUTED in verdicts:
+            # Whatever else is unknown.
+            return self._answer(False, line, lines)
+        return self._answer(None if left or Verdict.UNKNOWN in verdicts else verdicts == {asked}, line, lines)
 
 
 def _line(row: ClaimJudgement) -> str:
@@ -136,7 +128,8 @@ class Experiments:
         """
         key = (id(asked) if isinstance(asked, Experiment) else str(asked), engine, preset, seed, noise)
         if key not in self._known:
-            found = self._run(_experiment(asked), engine or self._engine, preset or self._preset, seed, noise)
+            experiment = asked if isinstance(asked, Experiment) else experiments.named(asked)
+            found = self._run(experiment, engine or self._engine, preset or self._preset, seed, noise)
             self._known[key] = asked, found
         return self._known[key][1]
 
@@ -149,12 +142,6 @@ class Experiments:
         self._tell(f"record and report: {folders.from_here(folder)}")
         runs.raise_interruption(summary)
         return Judged(folder, summary, self._policy)
-
-
-def _experiment(asked: Experiment | str | Path) -> Experiment:
-    if isinstance(asked, Experiment):
-        return asked
-    return experiments.from_file(asked) if Path(asked).suffix in FILES else experiments.load(str(asked))
 
 
 # --- drills -----------------------------------------------------------------------------------------------------------
@@ -244,7 +231,7 @@ class Drills:
 
 def _drill(asked: str | Path, topology: str, seconds: float | None) -> Drill:
     path = Path(asked)
-    if path.suffix not in FILES:
+    if path.suffix not in experiments.QUESTIONS:
         (found,) = drill_set.chosen(topology or TOPOLOGY, str(asked), seconds)
         return found
     if topology:

@@ -26,11 +26,6 @@ from replication_lab.world.given_texts import read
 TOPOLOGY = "semisync"
 
 
-def quietly(line: str) -> None:
-    """Print a line: pytest captures it and shows it with a failure."""
-    print(line)
-
-
 class LabSession:
     """The labs of this process; files of the user's are searched in the project that the tests are of."""
 
@@ -113,17 +108,20 @@ class LabSession:
                 ),
                 init=tuple(read(Path(path)) for path in ([init] if isinstance(init, str | Path) else init)),
             ),
-            quietly,
+            # pytest captures it and shows it with a failure.
+            print,
         )
 
     def keep(self, lab: Lab) -> None:
         """Leave a lab up after the session, and note how to reach and remove it."""
         up.leave_up(lab, lambda line: self._kept.append(folders.as_typed(line)))
-        self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
+        with suppress(LabError):
+            reached = RunningLab(lab, "fail").env.items()
+            self._kept += [f"  {name}={value}" for name, value in reached if name.endswith("DSN")]
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
-        quietly(line)
+        print(line)
         if self.keeps and " stays up: " in line:
             self._kept.append(folders.as_typed(line))
 
@@ -154,12 +152,6 @@ def remove(lab: Lab) -> None:
     """Remove a lab; a second Ctrl-C cannot stop it."""
     with signals.signals_held():
         lab.down()
-
-
-def _reachable(lab: Lab) -> dict[str, str]:
-    with suppress(LabError):
-        return {name: value for name, value in RunningLab(lab, "fail").env.items() if name.endswith("DSN")}
-    return {}
 
 
 def _texts(storage: Mapping[str, str] | Sequence[str] | str) -> list[str]:

@@ -22,15 +22,12 @@ class Probe:
     text: str
     service: str = ""
 
-    def once(self) -> None:
-        """Probe once; LabError if it fails."""
+    def once(self) -> bool:
+        """Probe once and return True; LabError if it fails."""
         if self.service:
             self.lab.service(self.service).run("sh", "-c", self.text)
         else:
             web.fetch(self.text, ANSWER_SECONDS)
-
-    def _succeeds(self) -> bool:
-        self.once()
         return True
 
     def check(self) -> None:
@@ -60,6 +57,6 @@ class Probe:
     def _watch(self, found: list[Probed], began: float, stop: threading.Event) -> None:
         while not stop.is_set():
             at = clock.timer()
-            ok = bool(clock.soon(self._succeeds, ANSWER_SECONDS))
+            ok = bool(clock.soon(self.once, ANSWER_SECONDS))
             found.append(Probed(round(at - began, 4), round(clock.timer() - at, 4), ok))
             clock.pause(PAUSE_SECONDS, unless=stop)

@@ -191,30 +191,23 @@ def done(experiment: Experiment[Lab], engine: str, what: Planned, seed: int, fol
     own = private_folder(folder / what.folder)
     file = ledger(own, what.drill.name)
     try:
-        found = _drilled(experiment, engine, what, seed, file, tell)
+        question = experiment.asked
+        spec = experiment.lab_of(what.case)
+        wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
+        toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
+        names = {link: toxic.name for link, toxic in toxics.items()}
+        with drill_set.Labs(replace(wanted, toxics=names, storage=dict(spec.storage or ())), tell) as labs:
+            lab = labs.lab(what.drill)
+            conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
+            transactions = question.transactions if question and question.ledger else []
+            asked = DrillRequest(what.drill, seed + what.run - 1, conditions, transactions)
+            found = run_drill(lab, asked, file, tell)
     except LabError as error:
         signals.raise_interruption(error)
         tell(f"  {error.found}")
         found = Evidence(drill=what.drill, at=clock.now(), doubts=[error.found])
     placed = {"engine": engine, "case": what.case.name, "run": what.run, "ledger": str(file.relative_to(folder))}
     return msgspec.structs.replace(found, **placed)
-
-
-def _drilled(
-    experiment: Experiment[Lab], engine: str, what: Planned, seed: int, ledger_file: Path, tell: Tell
-) -> Evidence:
-    question = experiment.asked
-    spec = experiment.lab_of(what.case)
-    wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
-    toxics = {link.name: what.case.toxics.get(link.name) or catalogue.toxic(BARE) for link in wanted.topology.links}
-    names = {link: toxic.name for link, toxic in toxics.items()}
-    with drill_set.Labs(replace(wanted, toxics=names, storage=dict(spec.storage or ())), tell) as own:
-        lab = own.lab(what.drill)
-        conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
-        transactions = question.transactions if question and question.ledger else []
-        return run_drill(
-            lab, DrillRequest(what.drill, seed + what.run - 1, conditions, transactions), ledger_file, tell
-        )
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------

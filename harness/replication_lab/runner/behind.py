@@ -1,7 +1,6 @@
 """A drill's clients at an endpoint, and what they meet behind it."""
 
 import time
-from collections.abc import Callable
 
 from replication_lab.lab import endpoints
 from replication_lab.model.core.errors import LabError
@@ -13,7 +12,6 @@ from replication_lab.model.lab.endpoint import ENDPOINT_READS
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import AnsweredBy, ApplicationClient
-from replication_lab.world.mysql.server import Server
 
 # How a line of HAProxy's log begins that tells a change of a server's state.
 CHANGE = "Server "
@@ -35,12 +33,9 @@ class Behind:
 
     def client(self, name: str) -> ApplicationClient:
         """Return a client of the side of the endpoint that is written to, or of ENDPOINT_READS."""
-        return ApplicationClient(self._server(reads=name == ENDPOINT_READS), self._note)
-
-    def _server(self, reads: bool) -> Callable[[], Server]:
         # Its container is not restarted, so its port stays.
-        found = self._endpoint.server(reads=reads)
-        return lambda: found
+        found = self._endpoint.server(reads=name == ENDPOINT_READS)
+        return ApplicationClient(lambda: found, self._note)
 
     def _note(self, met: AnsweredBy) -> None:
         if not self._endpoint.is_client(met.client):

@@ -8,7 +8,6 @@ from typing import Any
 from replication_lab import replication
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.event import LabCameUp
-from replication_lab.model.lab.storage import Storage
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import beside_nodes, compose_version, machine, reach, sites
@@ -93,15 +92,15 @@ def _version(lab: Lab, server: Server) -> str:
 
 def _storage(lab: Lab) -> dict[str, str]:
     """Return the storage of each node with disks of its own: "raid0 of 2 disks by btrfs on loop devices, not md"."""
-    return {f"storage {node}": _said(each.storage) for node, each in array.arrays(lab).items()}
+    found = {}
+    for node, each in array.arrays(lab).items():
+        storage, about = each.storage, catalogue.backend(each.storage.backend).about
+        not_md = "" if "md" in about else ", not md"
+        found[f"storage {node}"] = f"{storage.level} of {storage.members} {storage.disk} by {about}{not_md}"
+    return found
 
 
 def _machines(lab: Lab, disks: str) -> dict[str, str]:
     """Return the launcher of the virtual machines, and their disks' costs: absolute figures depend on both."""
     machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
     return machines and machines | {"disks of machines": disks}
-
-
-def _said(storage: Storage) -> str:
-    about = catalogue.backend(storage.backend).about
-    return f"{storage.level} of {storage.members} {storage.disk} by {about}{'' if 'md' in about else ', not md'}"

@@ -13,7 +13,7 @@ the last step the clients stop, and the copies, the logs and the counters are co
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from replication_lab import faults, replication
@@ -28,11 +28,10 @@ from replication_lab.model.experiment.measuring import ProofsOfNodes
 from replication_lab.model.question.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.replication.kind import Nodes
 from replication_lab.runner import drill_settings, node_logs
 from replication_lab.runner.application import Probe
 from replication_lab.runner.behind import Behind
-from replication_lab.runner.succession import ByLab, ByManager, StepChange, Succession, TakesWrites, errant_rows
+from replication_lab.runner.succession import ByLab, ByManager, TakesWrites, errant_rows
 from replication_lab.runner.watched import watching
 from replication_lab.witnesses.witness import Witnesses, observing
 from replication_lab.workloads.ledger import Ledger, wait_until_served
@@ -99,34 +98,24 @@ class Baseline:
     forbidden: forbidden_logs.LogWatch
 
 
-@dataclass
 class DrillRun:
     """One running drill, which its topology can have; `acted` and `seen` collect the evidence while it runs."""
 
-    lab: Lab
-    asked: DrillRequest
-    tell: Tell
-    acted: list[FaultEvidence] = field(default_factory=list)
-    seen: dict = field(default_factory=dict)
-    _began: float = 0.0
-    _noise: NoiseMeter = field(init=False, repr=False)
-    _whole_s: dict[str, float] = field(default_factory=dict)
-    _behind: Behind | None = field(init=False, repr=False)
-    _writes: TakesWrites | None = field(init=False, repr=False)
-    _succession: Succession = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.nodes: Nodes = replication.of(self.lab)
-        self.what = what = self.asked.drill
-        users, seed = self.asked.transactions, self.asked.seed
+    def __init__(self, lab: Lab, asked: DrillRequest, tell: Tell):
+        self.lab, self.asked, self.tell = lab, asked, tell
+        self.what = what = asked.drill
+        self.acted: list[FaultEvidence] = []
+        self.seen: dict = {}
+        self._began, self._whole_s = 0.0, dict[str, float]()
+        self.nodes = replication.of(lab)
         self.ledger = Ledger(
-            *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed),
+            *(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, asked.transactions, asked.seed),
             back_off=bool(what.endpoint),
             rows=what.rows,
         )
-        self._behind = Behind(self.lab, what) if what.endpoint else None
-        self._writes = TakesWrites(self.lab) if what.endpoint or what.manager else None
-        self._succession = ByLab(self.nodes, what, self.tell, self._time)
+        self._behind = Behind(lab, what) if what.endpoint else None
+        self._writes = TakesWrites(lab) if what.endpoint or what.manager else None
+        self._succession = ByLab(self.nodes, what, tell, self._time)
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
@@ -169,13 +158,17 @@ class DrillRun:
             with self.ledger.writing(clients, file.write, place) as self._began:
                 used = host.own_cpu_seconds()
                 with self._heard(witnesses), closing(NoiseMeter([self.lab], clients_here=place is HERE)) as self._noise:
-                    with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
+                    probing = self.asked.probe.watching(self._began) if self.asked.probe else nullcontext()
+                    with watching(self.nodes, self._began) as self.seen["looked"], probing as self.seen["application"]:
                         clock.pause(self.asked.wait_before)
                         self.seen["conditions"] = self.asked.conditions(self.nodes.names)
                         self._act_in_turn(schedules, ledger_file)
                     self._note_noise()
                     self.seen["load"] = (0.0, self._time())
-                self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+                self.seen["harness"] = {
+                    "memory_mib": round(host.own_memory_mib(), 1),
+                    "cpu_share": round((host.own_cpu_seconds() - used) / max(self._time(), 1e-3), 3),
+                }
 
     def _act_in_turn(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, and prove the conditions once more; end at a step that does not recover.
@@ -189,16 +182,12 @@ class DrillRun:
             if not step.stays:
                 wait_until_served(ledger_file, self.acted[-1].healed)
                 clock.pause(self.what.after)
-        self.seen["conditions"] += self.asked.conditions(self._untouched())
-
-    @contextmanager
-    def _probing(self) -> Iterator[None]:
-        """Probe the application within the block, if the user gave a probe."""
-        if self.asked.probe is None:
-            yield
-            return
-        with self.asked.probe.watching(self._began) as self.seen["application"]:
-            yield
+        # Of the nodes that were no target of a fault and have the same role as before.
+        touched = {name for spec in self.what.fault_specs for name in spec.targets}
+        if self.what.changes_roles:
+            touched |= {self.lab.topology.source.name}
+        untouched = [name for name in self.nodes.names if name not in touched]
+        self.seen["conditions"] += self.asked.conditions(untouched)
 
     @contextmanager
     def _heard(self, witnesses: Witnesses) -> Iterator[None]:
@@ -221,13 +210,6 @@ class DrillRun:
             self.tell(f"  noisy: {found}")
         parts.append(found)
         self._noise.restart()
-
-    def _untouched(self) -> list[str]:
-        """Return the nodes that were no target of a fault and have the same role as before."""
-        touched = {name for spec in self.what.fault_specs for name in spec.targets}
-        if self.what.changes_roles:
-            touched |= {self.lab.topology.source.name}
-        return [name for name in self.nodes.names if name not in touched]
 
     def collect(self, baseline: Baseline) -> None:
         """Collect the final state: the nodes' views, the rows of every copy, and counters and logs since T0."""
@@ -255,12 +237,6 @@ class DrillRun:
 
     def _schedule(self, step: Step) -> FaultSchedule:
         return FaultSchedule([(spec.at, faults.of(self.lab, spec)) for spec in step.fault_specs])
-
-    def _costs(self, cpu_seconds: float) -> dict[str, float]:
-        return {
-            "memory_mib": round(host.own_memory_mib(), 1),
-            "cpu_share": round(cpu_seconds / max(self._time(), 1e-3), 3),
-        }
 
     def _clients(self) -> Callable[[str], ApplicationClient]:
         """Return what makes a client with an application's privileges, which a read-only server refuses."""
@@ -317,7 +293,10 @@ class DrillRun:
             # What was seen until now stays true. What the copies hold cannot be compared any more.
             signals.raise_interruption(error)
             self.seen["unrecovered"] = error.found
-        self._note_change(change)
+        if change.promoted_s is not None:
+            self.seen["promoted_s"] = change.promoted_s
+        if change.done is not None:
+            self.seen.setdefault("taken_over", []).append(change.done)
         whole = self._time()
         if "unrecovered" not in self.seen and not step.stays:
             proofs += each.verify_recovered()
@@ -326,12 +305,6 @@ class DrillRun:
         self.acted.append(FaultEvidence(step, *times, proofs, views, struck, positions, errant, *told))
         now = "the fault is there" if step.stays else self.seen.get("unrecovered", f"every node {self.nodes.whole}")
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; {now}")
-
-    def _note_change(self, change: StepChange) -> None:
-        if change.promoted_s is not None:
-            self.seen["promoted_s"] = change.promoted_s
-        if change.done is not None:
-            self.seen.setdefault("taken_over", []).append(change.done)
 
     # -- what the nodes say ----------------------------------------------------------------------------------------
 

@@ -60,10 +60,7 @@ def load(topology: str, name: str) -> Drill:
         able = [each for each in catalogue.topologies() if catalogue.drills(each)]
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
     refuse_unknown(f"drill of {topology}", name, names, "./lab drill")
-    return _read(catalogue.drill_file(topology, name), topology)
-
-
-def _read(path: Path, topology: str) -> Drill:
+    path = catalogue.drill_file(topology, name)
     with own.explained(path) as text:
         return _parsed(path.stem, topology, text, own.file_of(path))
 
@@ -389,12 +386,8 @@ def judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
     if not ledger_file.exists():
         return drill_result.judge(evidence, [])
     try:
-        return judged(evidence, ledger_file)
+        # Line by line: with many clients it is too large for memory.
+        with reading(ledger_file) as lines:
+            return drill_result.judge(evidence, *history.parse(lines))
     except LabError as error:
         return drill_result.not_done(evidence.drill, error.found)
-
-
-def judged(evidence: Evidence, ledger_file: Path) -> Result:
-    """Return the result of a drill. Read the ledger line by line: with many clients it is too large for memory."""
-    with reading(ledger_file) as lines:
-        return drill_result.judge(evidence, *history.parse(lines))

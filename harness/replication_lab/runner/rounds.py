@@ -3,7 +3,7 @@
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -107,12 +107,15 @@ class Run:
     def opening(self) -> record.RunOpening:
         """Return the first event of the record: what is run, with which settings, and where."""
         plan = {"min_rounds": self.preset.min_rounds, "max_rounds": self.preset.max_rounds, "alpha": self.preset.alpha}
+        # The sizes that differ on a family of servers, such as `window on mysql`.
+        own = self.preset.own_sizes.items()
+        own_sizes = {f"{name} on {family}": size for family, sizes in own for name, size in sizes.items()}
         return record.RunOpening(
             experiment=self.experiment.name,
             preset=self.preset.name,
             seed=self.asked.seed,
             engines=self.engines,
-            settings={**plan, **self.preset.sizes, **self._own_sizes()},
+            settings={**plan, **self.preset.sizes, **own_sizes},
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
@@ -123,11 +126,6 @@ class Run:
             obligations=self.world.obligations,
             started=self.world.now(),
         )
-
-    def _own_sizes(self) -> dict[str, object]:
-        """Return the sizes that differ on a family of servers, such as `window on mysql`."""
-        own = self.preset.own_sizes
-        return {f"{name} on {family}": size for family, sizes in own.items() for name, size in sizes.items()}
 
     def _on_engines(self, labs: Mapping[str, Sequence[LabSpec]]) -> str:
         with ExitStack() as stack:
@@ -186,7 +184,9 @@ class Run:
         for session in sessions:
             at[session.site] |= {(session.engine, case.name): (session, case) for case in session.cases}
         places = list(dict.fromkeys(place for each in at.values() for place in each))
-        order = schedule(places, plan.max_rounds, self.asked.seed, self._compared(sessions))
+        relations = [claim.relation for claim in self.experiment.claims]
+        compared = [relation.measured_on(session.engine) for session in sessions for relation in relations]
+        order = schedule(places, plan.max_rounds, self.asked.seed, compared)
         while batch := list(islice(order, len(at))):
             number, began = batch[0][0], clock.timer()
             still_open = self._open(sessions) if number > plan.min_rounds else set(places)
@@ -198,20 +198,29 @@ class Run:
             for (each, shuffled), (site, there) in zip(batch, at.items(), strict=False):
                 chosen = [there[place] for place in shuffled if place in still_open]
                 turns[self.machines[site]].append((each, chosen))
-            if not all(self._at_once(lambda part: all(self._round(*turn) for turn in part), list(turns.values()))):
+            if not self._at_once(list(turns.values())):
                 return NOISY
             if number == 1 and plan.max_rounds > len(at):
-                self._tell_noise()
+                found = self.journal.record.measurements
+                if noisy := [each.noise for each in found if not each.noise.quiet]:
+                    self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
                 self.tell(_time_left(clock.timer() - began, plan, len(at)))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
 
-    def _at_once(self, act: Callable[[Turns], bool], parts: list[Turns]) -> list[bool]:
-        """Measure on all machines at once. If a part fails, the others end after the load that runs."""
+    def _at_once(self, parts: list[Turns]) -> bool:
+        """Measure on all machines at once; return whether the run may go on.
+
+        If a part fails, the others end after the load that runs.
+        """
+
+        def measured(part: Turns) -> bool:
+            return all(self._round(*turn) for turn in part)
+
         if len(parts) == 1:
-            return [act(parts[0])]
+            return measured(parts[0])
         with ThreadPoolExecutor(len(parts)) as pool:
             try:
-                return list(pool.map(act, parts))
+                return all(list(pool.map(measured, parts)))
             except BaseException:
                 self._stopping.set()
                 raise
@@ -229,20 +238,10 @@ class Run:
                 return False
         return True
 
-    def _tell_noise(self) -> None:
-        """Tell how noisy the measurements were so far, and what the last noisy one was disturbed by."""
-        found = self.journal.record.measurements
-        if noisy := [each.noise for each in found if not each.noise.quiet]:
-            self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
-
     def _without_open_claims(self, sessions: list[EngineSession]) -> str:
         engines = dict.fromkeys(session.engine for session in sessions)
         judged = [one for engine in engines for one in self.experiment.judge(self.journal.record, engine)]
         return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
-
-    def _compared(self, sessions: list[EngineSession]) -> list[tuple[Place, ...]]:
-        relations = [claim.relation for claim in self.experiment.claims]
-        return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 
     def _open(self, sessions: list[EngineSession]) -> set[Place]:
         """Return the (engine, case) that another round must measure: those of undecided claims that it may decide."""

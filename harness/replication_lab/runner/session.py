@@ -17,12 +17,11 @@ from replication_lab.model.core.errors import LabError, TooSlow
 from replication_lab.model.core.event import Doubt
 from replication_lab.model.core.noise import ACCEPT, STOP, Noise
 from replication_lab.model.core.proof import Proof
-from replication_lab.model.drill.evidence import Looked, longest_queues
+from replication_lab.model.drill.evidence import longest_queues
 from replication_lab.model.experiment.case import Case, LabSpec
 from replication_lab.model.experiment.experiment import Experiment
-from replication_lab.model.experiment.measuring import LoadOutcome
 from replication_lab.model.lab.toxic import Toxic
-from replication_lab.model.record.load_timeline import LoadTimeline, timeline_of, waited_after
+from replication_lab.model.record.load_timeline import timeline_of, waited_after
 from replication_lab.model.record.measurement import Measurement, SeenToxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
@@ -92,14 +91,11 @@ class EngineSession:
     site: str = ""
 
     def __post_init__(self) -> None:
+        self.experiment: Experiment[Lab] = self.run.experiment
         self.calibration = Calibration(self.run.world)
         self.preset = self.run.preset
         # The first site on the machine of this one.
         self.machine = self.run.machines[self.site]
-
-    @property
-    def experiment(self) -> Experiment[Lab]:
-        return self.run.experiment
 
     @property
     def cases(self) -> list[Case]:
@@ -187,8 +183,12 @@ class EngineSession:
                     raise LabError(
                         f"during case {case.name}: {why}", "every node running", "./lab report latest"
                     ) from error
-                full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
-                found = replace(blank, noise=meter.read(), **_of_error(error, list(full)))
+                full = [*filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))]
+                told: dict[str, Any] = {"doubts": [error.found, *full]}
+                if isinstance(error, TooSlow) and not full:
+                    proof = Proof("the measurement", error.found, ok=False, expected=error.expected, slow=True)
+                    told = {"proofs": [proof]}
+                found = replace(blank, noise=meter.read(), **told)
         return replace(found, seconds=round(clock.timer() - began, 3))
 
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
@@ -196,8 +196,9 @@ class EngineSession:
         workload = self.experiment.workload(case, self.preset)
         with self.run.world.observing(lab, case.toxics) as witnesses, self.experiment.arrange(lab, case) as watch:
             put_on = [self.calibration.toxic(lab, link, toxic) for link, toxic in case.toxics.items()]
+            looking = self.run.world.watching(lab) if self.experiment.watched else nullcontext([])
             with all_at_once(put_on) as toxics:
-                with self._watching(lab) as looked, self.run.world.cpu_speed(self.machine) as speed:
+                with looking as looked, self.run.world.cpu_speed(self.machine) as speed:
                     meter.restart()
                     began = clock.timer()
                     outcome = workload.run(lab, self.run.next_seed())
@@ -213,6 +214,7 @@ class EngineSession:
             self.calibration.follow(lab, case.toxics, faults)
         queues = longest_queues(one for one in looked if ran[0] <= one.at <= ran[1])
         figures = {**outcome.figures, **counted, **queues, **trips(faults)}
+        moments = getattr(outcome, "moments", None)
         return replace(
             blank,
             figures=figures,
@@ -221,7 +223,7 @@ class EngineSession:
             proofs=proofs,
             doubts=self.run.world.doubts(workload, self.site),
             noise=noise,
-            timeline=_timeline(outcome, looked, ran),
+            timeline=timeline_of(moments, looked, ran, waited_after(outcome.figures)) if moments else None,
             findings=getattr(outcome, "findings", {}),
         )
 
@@ -241,9 +243,6 @@ class EngineSession:
         why = f"the CPUs were {slower:.0%} slower than usual in this run (limit {SLOWER:.0%})"
         return replace(noise, quiet=False, why=why)
 
-    def _watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
-        return self.run.world.watching(lab) if self.experiment.watched else nullcontext([])
-
     def compare_copies(self) -> None:
         """Record a doubt of the run if a copy differs from its source, or from its cluster's first node."""
         for spec, lab in self.labs.items():
@@ -254,18 +253,6 @@ class EngineSession:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
-
-
-def _of_error(error: LabError, further: list[str]) -> dict[str, Any]:
-    """Return what a measurement records of the error that ended it: a doubt, or a proof that was too slow."""
-    if isinstance(error, TooSlow) and not further:
-        return {"proofs": [Proof("the measurement", error.found, ok=False, expected=error.expected, slow=True)]}
-    return {"doubts": [error.found, *further]}
-
-
-def _timeline(outcome: LoadOutcome, looked: list[Looked], ran: tuple[float, float]) -> LoadTimeline | None:
-    moments = getattr(outcome, "moments", None)
-    return timeline_of(moments, looked, ran, waited_after(outcome.figures)) if moments else None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from replication_lab import replication
 from replication_lab.lab import managers
@@ -185,79 +185,61 @@ def errant_rows(nodes: Nodes, ledger: Ledger, change: StepChange, seconds: float
     return found
 
 
-class Succession(Protocol):
-    """Lets another node take over. Times are seconds since the load began."""
+class ByLab:
+    """Lets another node take over: the lab promotes the one that the drill names. Times are seconds of the load."""
+
+    def __init__(self, nodes: Nodes, drill: Drill, tell: Tell, now: Callable[[], float]):
+        self._nodes, self._drill, self._tell, self._now = nodes, drill, tell, now
 
     def wait(self, step: Step, broke: float) -> None:
         """Wait until the step has lasted its time; it began at `broke`."""
+        clock.pause(broke + step.seconds - self._now())
 
     @property
     def has_undone(self) -> bool:
-        """Whether the lab itself has ended the fault, as a failover restarts a source that is frozen."""
+        """Whether a failover has ended the fault itself, as it restarts a source that is frozen."""
+        return False
 
     def lead(self, step: Step) -> StepChange:
         """Let a node take over, or wait until one has, just before the fault is undone."""
+        if not step.failover:
+            return StepChange()
+        began = self._now()
+        if step.is_refused:
+            try:
+                done = self._nodes.take_over(step.promotes)
+            except WouldLose as error:
+                self._tell(f"  {self._now():5.1f} s: failover to {step.promotes} refused: {error.found}")
+                return StepChange(refused=error.found)
+        else:
+            release_all(self._nodes.lab, step.promotes)
+            done = self._nodes.take_over_after_loss(step.promotes)
+        took = round(self._now() - began, 3)
+        self._tell(f"  {self._now():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
+        clock.pause(self._drill.after)
+        return StepChange(step.promotes, done.replaced, done=done, promoted_s=took)
 
-    def settle(self, step: Step, change: StepChange) -> StepChange:
+    def settle(self, step: Step, change: StepChange) -> StepChange:  # noqa: ARG002 - only a manager acts by itself
         """Return what became of it after the fault was undone, with the nodes that have to be taken back."""
+        return change
 
     def restore(self, change: StepChange) -> StepChange:
         """Return the same with what else was to be done once the replaced nodes are back."""
+        return change
 
     def resume(self) -> None:
         """Go on after all nodes are healthy again; LabError if that is not possible."""
 
 
-@dataclass
-class ByLab:
-    """The lab promotes the node that the drill names."""
-
-    nodes: Nodes
-    drill: Drill
-    tell: Tell
-    now: Callable[[], float]
-
-    has_undone = False
-
-    def wait(self, step: Step, broke: float) -> None:
-        clock.pause(broke + step.seconds - self.now())
-
-    def lead(self, step: Step) -> StepChange:
-        if not step.failover:
-            return StepChange()
-        began = self.now()
-        if step.is_refused:
-            try:
-                done = self.nodes.take_over(step.promotes)
-            except WouldLose as error:
-                self.tell(f"  {self.now():5.1f} s: failover to {step.promotes} refused: {error.found}")
-                return StepChange(refused=error.found)
-        else:
-            release_all(self.nodes.lab, step.promotes)
-            done = self.nodes.take_over_after_loss(step.promotes)
-        took = round(self.now() - began, 3)
-        self.tell(f"  {self.now():5.1f} s: promoted {step.promotes}{f'; lost: {done.lacks}' if done.lacks else ''}")
-        clock.pause(self.drill.after)
-        return StepChange(step.promotes, done.replaced, done=done, promoted_s=took)
-
-    def settle(self, step: Step, change: StepChange) -> StepChange:  # noqa: ARG002 - only a manager acts by itself
-        return change
-
-    def restore(self, change: StepChange) -> StepChange:
-        return change
-
-    def resume(self) -> None:
-        pass
-
-
-class ByManager:
+class ByManager(ByLab):
     """A manager promotes a node, or does not. What it leaves to do is done by the lab once the fault has been undone.
 
     A manager without a program is a person: the lab does what that person would do.
     """
 
     def __init__(self, lab: Lab, nodes: Nodes, drill: Drill, tell: Tell, now: Callable[[], float], writes: TakesWrites):
-        self._lab, self._nodes, self._drill, self._tell, self._now, self._writes = lab, nodes, drill, tell, now, writes
+        super().__init__(nodes, drill, tell, now)
+        self._lab, self._writes = lab, writes
         self._kind = catalogue.manager(drill.manager)
         # Of a drill's file that names a manager, most settings are the defaults.
         settings = companion.asked(MANAGER, drill.manager, self._kind.settings, drill.manager_settings).settings

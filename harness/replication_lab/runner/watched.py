@@ -21,11 +21,11 @@ def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
     """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero."""
     found: list[Looked] = []
     stop, ready = threading.Event(), threading.Barrier(len(nodes.names) + 1)
+    # Each with a lab object of its own: a query to a frozen node locks its connection.
+    apart = {name: type(nodes)(nodes.lab.another()) for name in nodes.names}
     threads = [
-        threading.Thread(
-            target=_watch, args=(_apart(nodes), name, began, found, stop, ready), name="watch", daemon=True
-        )
-        for name in nodes.names
+        threading.Thread(target=_watch, args=(own, name, began, found, stop, ready), name="watch", daemon=True)
+        for name, own in apart.items()
     ]
     for thread in threads:
         thread.start()
@@ -39,11 +39,6 @@ def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
         for thread in threads:
             thread.join(LAST_ANSWER_SECONDS)
         found.sort(key=lambda one: one.at)
-
-
-def _apart(nodes: Nodes) -> Nodes:
-    """Return the same nodes with a lab object of their own: a query to a frozen node locks its connection."""
-    return type(nodes)(nodes.lab.another())
 
 
 def _watch(

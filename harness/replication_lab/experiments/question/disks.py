@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from replication_lab.faults.disks import DiskLimits
-from replication_lab.faults.fault import Injected, injected
+from replication_lab.faults.fault import injected
 from replication_lab.lab import up
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.core.proof import Proof
 from replication_lab.model.experiment.case import Case
 from replication_lab.model.experiment.experiment import Arrange
-from replication_lab.model.experiment.measuring import Watch
+from replication_lab.model.experiment.measuring import AlsoProves, Watch
 from replication_lab.model.lab.storage import ALONE, AUTO, Storage
 from replication_lab.model.lab.topology import Topology
 from replication_lab.model.question.setting import DISK, NONE, STORAGE, Values, setting
@@ -76,43 +76,35 @@ def on_disks(arrange: Arrange[Lab]) -> Arrange[Lab]:
 
     @contextmanager
     def arranged(lab: Lab, case: Case) -> Iterator[Watch]:
+        storage = dict(case.lab.storage or ()) if case.lab else {}
         with arrange(lab, case) as watch, ExitStack() as stack:
-            storage = dict(case.lab.storage or ()) if case.lab else {}
             limited = [
                 stack.enter_context(injected(DiskLimits(lab, [node], catalogue.disk(each.disk).limits)))
                 for node, each in storage.items()
             ]
-            yield _OnDisks(watch, {node: arrays.array(lab, node) for node in storage}, limited) if storage else watch
+            found = {node: arrays.array(lab, node) for node in storage}
+            before = {node: disk_activity.look(array) for node, array in found.items()}
+            yield AlsoProves(
+                watch,
+                lambda: [*map(_mounted, found.values()), *(proof for each in limited for proof in each.end())],
+                counted=lambda: _work(found, before),
+            )
 
     return arranged
 
 
-class _OnDisks:
-    """A watch that also proves that the disks kept their limits, and counts their work."""
-
-    def __init__(self, watch: Watch, found: Mapping[str, Array], limited: list[Injected]):
-        self._watch, self._arrays, self._limited = watch, found, limited
-        self._before = self._looks()
-
-    def _looks(self) -> dict[str, list[Stats]]:
-        return {node: disk_activity.look(array) for node, array in self._arrays.items()}
-
-    def figures(self) -> dict[str, float]:
-        """Return the work of a node's disks: writes and flushes a second, and the share of time they were busy."""
-        after, found = self._looks(), dict(self._watch.figures())
-        for node, array in self._arrays.items():
-            work = disk_activity.work(array, self._before[node], after[node])
-            found |= {
-                f"{node}_disk_writes_per_second": round(work.writes_per_second, 1),
-                f"{node}_disk_flushes_per_second": round(work.flushes_per_second, 1),
-                f"{node}_disk_busy": round(work.busy, 3),
-            }
-        return found
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        told = self._watch.proofs(commits, fastest_ms)
-        mounted = [_mounted(array) for array in self._arrays.values()]
-        return [*told, *mounted, *(proof for each in self._limited for proof in each.end())]
+def _work(found: Mapping[str, Array], before: Mapping[str, list[Stats]]) -> dict[str, float]:
+    """Return the work of nodes' disks since then: writes and flushes a second, and the share of time they were busy."""
+    figures: dict[str, float] = {}
+    after = {node: disk_activity.look(array) for node, array in found.items()}
+    for node, array in found.items():
+        work = disk_activity.work(array, before[node], after[node])
+        figures |= {
+            f"{node}_disk_writes_per_second": round(work.writes_per_second, 1),
+            f"{node}_disk_flushes_per_second": round(work.flushes_per_second, 1),
+            f"{node}_disk_busy": round(work.busy, 3),
+        }
+    return figures
 
 
 def _mounted(array: Array) -> Proof:

@@ -8,11 +8,7 @@ from typing import Any
 
 from replication_lab import replication
 from replication_lab.experiments.question.disks import on_disks, storage_of
-from replication_lab.experiments.question.topologies import (
-    refuse_what_a_topology_cannot,
-    replication_of,
-    round_trip_of,
-)
+from replication_lab.experiments.question.topologies import refuse_what_a_topology_cannot, replication_of, round_trip_of
 from replication_lab.experiments.question.variables import put, server_settings, with_servers
 from replication_lab.lab import sql_files
 from replication_lab.lab.endpoints import crossing, endpoint_of
@@ -34,15 +30,7 @@ from replication_lab.model.question.load import INSERTS, SYSBENCH, per_second
 from replication_lab.model.question.question import NAME, Question
 from replication_lab.model.question.registers import registers
 from replication_lab.model.question.server_options import CaseState, server_options
-from replication_lab.model.question.setting import (
-    CLIENTS,
-    ENGINE,
-    PROTOCOL,
-    RATE,
-    TOPOLOGY,
-    Values,
-    named,
-)
+from replication_lab.model.question.setting import CLIENTS, ENGINE, PROTOCOL, RATE, TOPOLOGY, Values, named
 from replication_lab.model.question.sql_load import transactions
 from replication_lab.model.question.sql_text import lines_of
 from replication_lab.probes.round_trip import bare_links
@@ -112,15 +100,11 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     state, toxic = state_of(every, topology, question.cnf), round_trip_of(every)
     toxics = {link.name: toxic for link in topology.links if toxic}
     engine = values.get(ENGINE) or question.engine or catalogue.default_engine(topology.name)
-    endpoint, manager = _endpoint(every, topology), _manager(every, question, topology, engine)
+    name = every.get(ENDPOINT, "")
+    endpoint = None if name == NONE else endpoint_of(topology, name, settings_apart(every, ENDPOINT)[1])
+    manager = _manager(every, question, topology, engine)
     lab = LabSpec(topology.name, engine, storage_of(every, question.vary, topology), endpoint=endpoint, manager=manager)
     return Case(named(values), named(values), needs=needs_of(state), lab=lab, toxics=toxics, state=state)
-
-
-def _endpoint(values: Values, topology: Topology) -> AskedCompanion | None:
-    if (name := values.get(ENDPOINT, "")) == NONE:
-        return None
-    return endpoint_of(topology, name, settings_apart(values, ENDPOINT)[1])
 
 
 def _manager(values: Values, question: Question, topology: Topology, engine: str) -> AskedCompanion | None:
@@ -161,20 +145,16 @@ def _claims(question: Question, claims: Sequence[Claim]) -> Iterator[Claim]:
                 f"{at} is known within ±{question.margin:.0%}",
                 (figure(effect.case) / figure(effect.baseline)).known(within=question.margin),
             )
-    yield from _known_of_drills(question)
-    for case in map(named, question.combinations() if question.check else ()):
-        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
-        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
-    yield from claims
-
-
-def _known_of_drills(question: Question) -> Iterator[Claim]:
-    """Yield that each drill shows what is lost, and for how long there is no service."""
     for values in question.combinations() if question.drill else ():
+        # Each drill shows what is lost, and for how long there is no service.
         for name, what in (("lost", "the number of lost rows"), ("rto_s", "the time without service")):
             case = named(values)
             sentence = f"{what} in the drill {question.drill} with {case} is known"
             yield Claim(f"{name}:{case}", sentence, KnownInDrills(case, name, question.drills_of_a_case))
+    for case in map(named, question.combinations() if question.check else ()):
+        none = Total(case, ANOMALIES).is_zero("transactions", FEWEST_CHECKED)
+        yield Claim(f"{ANOMALIES}:{case}", f"no transaction of {question.load_name} shows an anomaly with {case}", none)
+    yield from claims
 
 
 def _on_its_engine(claim: Claim, cases: Sequence[Case]) -> Claim:

@@ -35,8 +35,18 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology, with_l
         if values.get(TOPOLOGY, topology.name) == topology.name:
             refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
     _refuse_overridden(asked, topology)
-    if with_lag:
-        _refuse_lag_without_replicas(question, topology)
+    if with_lag and not replication.kind_of(topology).follows_a_source:
+        raise LabError(
+            f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
+            "a topology of a source and replicas",
+            "./lab ask async … --claim 'lag[…] <= 1'",
+        )
+    if with_lag and "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
+        raise LabError(
+            "a claim is about the lag, and with replication=none there is no replica",
+            "replication async or semisync",
+            "leave out the claim, or replication=none",
+        )
 
 
 def refuse_missing_setting(asked: AskedSetting, topology: Topology) -> None:
@@ -45,7 +55,19 @@ def refuse_missing_setting(asked: AskedSetting, topology: Topology) -> None:
         _refuse_missing_choice(asked.name, topology)
     elif not asked.is_of_case:
         refuse_a_file_for_machines(asked, topology)
-        _refuse_no_server(asked, topology)
+        served = nodes_with_servers(topology)
+        if asked.node in ("", *served):
+            return
+        if asked.node in [each.name for each in topology.nodes]:
+            raise LabError(
+                f"{asked.name}: no server runs on {asked.node} of {topology.name}; it holds the second copy of the "
+                "disk",
+                f"the server on {served[0]}",
+                f"./lab ask {topology.name} --vary {served[0]}.{asked.what}=…",
+            )
+        raise LabError(
+            f"{topology.name} has no node {asked.node!r}", f"one of {', '.join(served)}", "./lab list topologies"
+        )
 
 
 def replication_of(values: Values, topology: Topology) -> str:
@@ -54,7 +76,7 @@ def replication_of(values: Values, topology: Topology) -> str:
 
 def nodes_with_servers(topology: Topology) -> list[str]:
     """Return the nodes on which variables are set: on a replicated disk only the one that serves."""
-    nodes = [topology.source] if _has_machines(topology) else topology.nodes
+    nodes = [topology.source] if replication.kind_of(topology).in_machines else topology.nodes
     return [node.name for node in nodes]
 
 
@@ -77,58 +99,31 @@ def refuse_slow_replicas(topology: Topology) -> None:
 
 
 def _refuse_missing_choice(name: str, topology: Topology) -> None:
+    kind = replication.kind_of(topology)
     if name == PROTOCOL:
-        if not replication.kind_of(topology).protocols:
+        if not kind.protocols:
             raise LabError(
                 f"{topology.name} has no replicated disk, so it has no setting {name}",
                 "a topology whose disk DRBD replicates",
                 f"./lab ask drbd --vary {name}=A,B,C",
             )
-    elif not (follows_a_source(topology) and all(link.source == topology.source.name for link in topology.links)):
+    elif not kind.follows_a_source or any(link.source != topology.source.name for link in topology.links):
+        why = kind.why_fixed or "one of its replicas replicates from another replica, always asynchronously"
         raise LabError(
-            f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
+            f"{topology.name} has no setting {name}: {why}",
             "a topology of a source and replicas that all replicate from it",
             f"./lab ask semisync --vary {name}=…",
         )
 
 
-def _why_no_choice(topology: Topology) -> str:
-    fixed = replication.kind_of(topology).why_fixed
-    return fixed or "one of its replicas replicates from another replica, always asynchronously"
-
-
-def follows_a_source(topology: Topology) -> bool:
-    """Return whether it is a source with replicas."""
-    return replication.kind_of(topology).follows_a_source
-
-
-def _has_machines(topology: Topology) -> bool:
-    return replication.kind_of(topology).in_machines
-
-
 def refuse_a_file_for_machines(asked: AskedSetting, topology: Topology) -> None:
-    if asked.is_file and _has_machines(topology):
+    if asked.is_file and replication.kind_of(topology).in_machines:
         raise LabError(
             f"{asked.name}: the servers of {topology.name} run in virtual machines, "
             "which are not restarted with a file",
             "a variable that the server changes while it runs",
             f"./lab ask {topology.name} --vary innodb_flush_log_at_trx_commit=1,2",
         )
-
-
-def _refuse_no_server(asked: AskedSetting, topology: Topology) -> None:
-    served = nodes_with_servers(topology)
-    if asked.node in ("", *served):
-        return
-    if asked.node in [each.name for each in topology.nodes]:
-        raise LabError(
-            f"{asked.name}: no server runs on {asked.node} of {topology.name}; it holds the second copy of the disk",
-            f"the server on {served[0]}",
-            f"./lab ask {topology.name} --vary {served[0]}.{asked.what}=…",
-        )
-    raise LabError(
-        f"{topology.name} has no node {asked.node!r}", f"one of {', '.join(served)}", "./lab list topologies"
-    )
 
 
 def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> None:
@@ -146,21 +141,6 @@ def _refuse_overridden(asked: Sequence[AskedSetting], topology: Topology) -> Non
                 f"{each.name} for all nodes, or values for single nodes",
                 f"leave out {each.name}",
             )
-
-
-def _refuse_lag_without_replicas(question: Question, topology: Topology) -> None:
-    if not follows_a_source(topology):
-        raise LabError(
-            f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
-            "a topology of a source and replicas",
-            "./lab ask async … --claim 'lag[…] <= 1'",
-        )
-    if "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
-        raise LabError(
-            "a claim is about the lag, and with replication=none there is no replica",
-            "replication async or semisync",
-            "leave out the claim, or replication=none",
-        )
 
 
 def refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:

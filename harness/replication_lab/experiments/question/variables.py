@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from replication_lab.experiments.question.topologies import follows_a_source, nodes_with_servers
+from replication_lab import replication
+from replication_lab.experiments.question.topologies import nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model.core.errors import LabError, did_you_mean
 from replication_lab.model.core.proof import Proof
@@ -108,33 +109,23 @@ def _read(server: Server, name: str) -> str:
         return str(server.value(f"SELECT @@GLOBAL.{name}"))
     except LabError as error:
         if mysql_errors.code_of(error.__cause__) == mysql_errors.UNKNOWN_VARIABLE:
-            raise _unknown(server, name) from error
+            known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
+            raise LabError(
+                f"{server.name} has no variable {name}"
+                f"{why_unknown(name, server.dialect.family, known) or did_you_mean(name, known)}",
+                f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
+                "./lab ask --help",
+            ) from error
         raise
 
 
 def _set(lab: Lab, server: Server, name: str, value: str) -> None:
-    with _stopped_applier(lab, server):
-        server.set_global(**{name: value})
-
-
-def _unknown(server: Server, name: str) -> LabError:
-    known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
-    return LabError(
-        f"{server.name} has no variable {name}"
-        f"{why_unknown(name, server.dialect.family, known) or did_you_mean(name, known)}",
-        f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
-        "./lab ask --help",
-    )
-
-
-@contextmanager
-def _stopped_applier(lab: Lab, server: Server) -> Iterator[None]:
-    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    is_replica = follows_a_source(lab.topology) and server.name != lab.topology.source.name
+    """Set a variable; a replica's applier is stopped meanwhile: a server refuses to change some while it runs."""
+    is_replica = replication.kind_of(lab.topology).follows_a_source and server.name != lab.topology.source.name
     if is_replica:
         Replica(server).stop()
     try:
-        yield
+        server.set_global(**{name: value})
     finally:
         if is_replica:
             Replica(server).start()
