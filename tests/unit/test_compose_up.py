@@ -61,7 +61,7 @@ def test_an_engine_on_another_machine_gets_the_texts_of_files_and_not_their_path
     script.write_text('#!/bin/sh\nexec "$1"\n')
     named = {"start": {"name": "lab-a_start", "file": str(script)}, "links": {"content": "[]"}}
 
-    def run(command, input, **_):  # noqa: A002 - as subprocess calls it
+    def run(command, input, **_):
         given.append((command, input))
         return subprocess.CompletedProcess(command, 0, msgspec.json.encode({"configs": named}))
 
