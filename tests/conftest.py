@@ -242,6 +242,8 @@ def drilled(drill_labs, tmp_path):
             )
             if meanwhile and not (put_back and is_usable(evidence, request.drill)):
                 labs.renew()
+        # Without one every verdict is UNKNOWN, which some tests expect for another reason.
+        assert ledger.exists(), f"{name} wrote no ledger"
         return drill_set.judged_as_found(evidence, ledger)
 
     return do

@@ -13,6 +13,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 from replication_lab import runs
 from replication_lab.live import page as live_page
+from replication_lab.live.session import Impossible
 from replication_lab.model.core import command
 from replication_lab.model.core.errors import LabError
 from replication_lab.world import catalogue, folders, lab_files, owners
@@ -125,5 +126,9 @@ def test_a_refusal_of_the_live_page_names_the_command_as_it_is_typed(monkeypatch
     """A browser shows it."""
     monkeypatch.setattr(folders, "INSTALLED", True)
 
-    answer = asyncio.run(live_page._refused(None, LabError("it is in use", "", "./lab status")))
-    assert b'"lab status"' in answer.body and answer.status_code == 400
+    error, not_now = LabError("it is in use", "", "./lab status"), Impossible()
+    not_now.__cause__ = error
+
+    for raised, status in ((error, 400), (not_now, 409)):
+        answer = asyncio.run(live_page._refused(None, raised))
+        assert b'"lab status"' in answer.body and answer.status_code == status

@@ -195,8 +195,7 @@ class ComposeProject:
                     yield f"{key} contains the address of {service}, and an alias redirects only a name"
                 elif "host.docker.internal" in value and (
                     any(_has_word(value, port) for port in published)
-                    # The usual names of the variable with the port that belongs to a host's.
-                    or any(container.environment.get(key.replace(n, "PORT")) in published for n in ("HOST", "HOSTNAME"))
+                    or any(container.environment.get(other) in published for other in _port_keys(key))
                 ):
                     yield f"{key} leads to the port of {service} on the host"
 
@@ -211,6 +210,11 @@ def is_address(word: str) -> bool:
         return bool(ipaddress.ip_address(word))
     except ValueError:
         return False
+
+
+def _port_keys(key: str) -> list[str]:
+    """Return the usual names of the variable with the port that belongs to a host's."""
+    return [key.replace("HOST", "PORT"), key.replace("HOSTNAME", "PORT")] if "HOST" in key else []
 
 
 # --- read from the engine ---------------------------------------------------------------------------------------------

@@ -60,6 +60,6 @@ topologies = completed_by(catalogue.topologies)
 toxics = completed_by(lambda: [*catalogue.toxics(), "none"])
 nodes = completed_by(lambda: _of_topologies(lambda found: [node.name for node in found.nodes]))
 links = completed_by(lambda: _of_topologies(lambda found: [link.name for link in found.links]))
-drills = completed_by(lambda: _of_topologies(lambda found: catalogue.drills(found.name)))
+drills = completed_by(lambda: sorted({one for name in catalogue.topologies() for one in catalogue.drills(name)}))
 # With the name of the newest.
 runs = completed_by(_runs)

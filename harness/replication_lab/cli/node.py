@@ -161,9 +161,12 @@ def _act(verb: str, signal: str, nodes: tuple[str, ...], name: str | None, json_
     leave_by(proofs, ExitCode.UNKNOWN)
 
 
-stop, pause, start = (
-    command(verb)(of_some_nodes(partial(_act, verb, acting.KILL))) for verb in ("stop", "pause", "start")
-)
+def _command(verb: str) -> click.Command:
+    """Return the command for a verb of `lab.nodes`."""
+    return command(verb)(of_some_nodes(partial(_act, verb, acting.KILL)))
+
+
+stop, pause, start = map(_command, ("stop", "pause", "start"))
 
 
 @command("kill")

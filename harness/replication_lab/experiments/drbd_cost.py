@@ -91,7 +91,8 @@ class _CostWatch:
 
     def __init__(self, case: Case, pair: list[Peer], limits: Limits):
         self.case, self.pair, self.limits = case, pair, limits
-        self.before = self.after = self._look()
+        self.before = self._look()
+        self.after: list[MachineLook]
 
     def _look(self) -> list[MachineLook]:
         return [MachineLook(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]

@@ -24,10 +24,12 @@ HOT_CLIENTS = 6
 
 def _system(about: str, topology: str, wait_point: str | None = None) -> Words:
     """Return a replication system to compare; Galera has no wait point."""
-    needs, replication = (["semisync", "wait_point"], "semisync") if wait_point else (["galera"], "")
     return {
-        **{"about": about, "topology": topology, "needs": needs},
-        **{"replication": replication, "wait_point": wait_point},
+        "about": about,
+        "topology": topology,
+        "needs": ["semisync", "wait_point"] if wait_point else ["galera"],
+        "replication": "semisync" if wait_point else "",
+        "wait_point": wait_point,
     }
 
 

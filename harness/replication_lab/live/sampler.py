@@ -63,10 +63,12 @@ class Sampler:
         seconds, self._last = max(now - self._last, 1e-3), now
         self.look()
         # The round trip that a commit of the load waits for.
-        self._waits = None
+        waits = None
         if self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
             trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
-            self._waits = waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
+            waits = waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
+        # Other threads explain the lab meanwhile.
+        self._waits = waits
         window = self.tally.take() if self.clients else Answers()
         self.newest = ViewedSample(
             at=self.at,

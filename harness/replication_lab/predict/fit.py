@@ -92,10 +92,11 @@ def _tuned(found: Parameters, points: Sequence[LoadPoint]) -> Parameters:
     def best(tried: list[Parameters]) -> Parameters:
         return min(tried, key=lambda each: _error(each, many, points))
 
+    saturated = is_saturated(found, points)
     if found.flush:
         least = replace(found, cpu=found.cpu * SHARES[-2])
         found = best([replace(least, crowd=factor) for factor in CROWDS])
-    if not is_saturated(found, points):
+    if not saturated:
         found = best([replace(found, cpu=found.cpu * share) for share in SHARES if share])
     if points[0].system.pipeline == AFTER_SYNC:
         found = best([replace(found, hand_over=found.statement * share) for share in SHARES])

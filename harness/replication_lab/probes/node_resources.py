@@ -86,12 +86,13 @@ def _read(lab: Lab, node: str) -> Reading:
     # A replica follows the log of its link's other end.
     source = next((link.source for link in lab.topology.links if link.target == node), node)
     ahead = BinaryLog(lab.node(source).server()).end() if progress else None
+    status = server.counters(FSYNCS, LOCK_TIME_MS, LOCK_WAITS)
     return Reading(
         at=clock.timer(),
         usage=lab.node(node).usage(),
         disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
         host_disk={} if array else host.disk_of(lab.node(node).data_device(), reach.machine_files(host.DISKS)),
-        status=server.counters(FSYNCS, LOCK_TIME_MS, LOCK_WAITS),
+        status=status,
         progress=progress,
         starved=bool(progress and ahead and progress.received < ahead),
         waits=_waits(server),
@@ -128,15 +129,15 @@ def _stat(line: str) -> tuple[int, list[str]]:
 
 def _applier(before: Reading, after: Reading) -> Applier | None:
     then, now = before.progress, after.progress
-    if then is None or now is None:
+    if now is None:
         return None
-    (file, applied), (file_before, applied_before) = now.applied, then.applied
+    (file, applied), (file_before, applied_before) = now.applied, then.applied if then else ("", 0)
     # Across a change of files, only the bytes of the last file.
     done = applied - applied_before if file == file_before else applied
     return Applier(
         tid=now.tid,
         state=now.state,
-        behind=then.behind and now.behind,
+        behind=bool(then and then.behind and now.behind),
         starved=before.starved and after.starved,
         rate=done / (after.at - before.at),
         stopped=now.stopped,

@@ -58,11 +58,14 @@ def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
 
     A node is alone if it has neither a source nor a replica. One that does not answer has its role in the topology.
     """
-    roles = {node.name: node.role for node in lab.topology.nodes}
-    for node, source in found.items():
-        is_followed = node in found.values()
-        roles[node] = ("relay" if is_followed else "replica") if source else "source" if is_followed else ALONE
-    return roles
+    return {node.name: _role(node.name, found) if node.name in found else node.role for node in lab.topology.nodes}
+
+
+def _role(node: str, found: dict[str, str]) -> str:
+    is_followed = node in found.values()
+    if found[node]:
+        return "relay" if is_followed else "replica"
+    return "source" if is_followed else ALONE
 
 
 def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:

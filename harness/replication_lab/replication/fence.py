@@ -35,7 +35,8 @@ class Fence:
     def close(self) -> str:
         """Make the server refuse writes, now and after each start; return why only its end can do so, else nothing.
 
-        It is if commits wait for an acknowledgement or a lock, or if the server is frozen: then `restart` comes next.
+        The reason is that commits wait for an acknowledgement or a lock, or that the server is frozen. Whoever gets one
+        calls `restart`, or gives up with `undo`: the server may still accept writes.
         """
         node = self.lab.node(self.node)
         # Whether it accepts writes when it starts, by its files, because it may be frozen.
@@ -50,8 +51,10 @@ class Fence:
         if status not in ("running", "paused"):
             self.said = f"{self.node} does not run; it starts as read-only"
             return ""
-        self.said = f"{self.node} is read-only"
-        return "was frozen" if status == "paused" else self._refused()
+        why = "was frozen" if status == "paused" else self._refused()
+        if not why:
+            self.said = f"{self.node} is read-only"
+        return why
 
     def _refused(self) -> str:
         """Set the server to read-only; return why it could not be, or an empty string."""
@@ -73,9 +76,9 @@ class Fence:
         A killed server confirms no commit. A shorter timeout, or switching the wait off, would confirm commits that no
         replica has. KILL does not help either: on MySQL a session that waits for an acknowledgement continues to wait.
         """
-        self.said = f"{self.node} {why}: it was killed and starts again as read-only"
         node = self.lab.node(self.node)
         node.kill()
+        self.said = f"{self.node} {why}: it was killed and starts again as read-only"
         try:
             try:
                 clock.wait_until(lambda: node.state()[0] == "exited", f"the end of {self.node}", RESTART_SECONDS)

@@ -195,6 +195,7 @@ class Group(Nodes):
 
     def prove(self, toxics: Mapping[str, Toxic]) -> list[Proof]:
         """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
+        # Not its own: that one lets the first node become the primary again, and a proof changes nothing.
         super().wait_until_together()
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)

@@ -91,6 +91,7 @@ def behind(lab: Lab, case: Case) -> Iterator["RaceWatch"]:
             yield RaceWatch(servers, limits, limited)
     finally:
         at_once.of_each(lambda server: _catch_up(server, lab.node("source").server()), servers)
+        # Otherwise slow disks would do it during a measurement.
         at_once.of_each(Array.write_back, raced_arrays(lab))
 
 

@@ -223,7 +223,8 @@ class LedgerClients:
     def run(self, write: Callable[[bytes], object]) -> None:
         """Write and read until `stop`; what ended a client is raised."""
         ledger, connect = self._ledger, self._connect
-        writers, watchers = ([*Counter(clients).elements()] for clients in (ledger.clients, ledger.watchers))
+        # Each node as often as it has clients.
+        writers, watchers = [*Counter(ledger.clients).elements()], [*Counter(ledger.watchers).elements()]
         common = (ledger, self._began, write, self._stop)
         with ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool:
             try:

@@ -79,7 +79,9 @@ class AlsoProves:
     counted: Callable[[], Mapping[str, float]] = dict
 
     def figures(self) -> Mapping[str, float]:
-        return {**self.watch.figures(), **self.counted()}
+        """Return those of the watch and its own, which are counted first: probes of the watch may take seconds."""
+        counted = self.counted()
+        return {**self.watch.figures(), **counted}
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         if self.first:
