@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from replication_lab.model.core.errors import LabError
-from replication_lab.world import clock, lab_files
+from replication_lab.world import catalogue, clock, lab_files
 from replication_lab.world.docker import compose, labels, machine, not_started
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
@@ -75,6 +75,70 @@ def test_an_engine_on_another_machine_gets_the_texts_of_files_and_not_their_path
     assert asked[-3:] == ["config", "--format", "json"]
     assert started[-4:] == ["-f", "-", "up", "--detach"]
     assert sent.decode() == 'configs:\n  start: !override {content: "#!/bin/sh\\nexec \\"$$1\\"\\n"}'
+
+
+@pytest.fixture
+def resolves(monkeypatch):
+    """Let Compose resolve the files of a lab on another machine to this document."""
+
+    def to(**document):
+        said = msgspec.json.encode({"services": {}, "configs": {}, **document})
+        monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, said))
+
+    monkeypatch.setattr(Lab, "refresh", lambda _: None)
+    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere="DOCKER_HOST leads to ssh://db2"))
+    monkeypatch.setattr(machine, "is_near", lambda: False)
+    return to
+
+
+@pytest.mark.parametrize("mode", ["0555", 0o555])
+def test_a_container_that_is_made_again_on_another_machine_gets_its_texts(resolves, monkeypatch, tmp_path, mode):
+    """A newer Compose writes them only when it starts a container itself; the lab starts this one."""
+    put = []
+    (tmp_path / "health").write_text("exit 0")
+    service = SimpleNamespace(put=lambda path, content, mode: put.append((path, content, mode)))
+    monkeypatch.setattr(Lab, "service", lambda *_: service)
+    resolves(
+        services={"source": {"configs": [{"source": "health", "target": "/usr/local/bin/health", "mode": mode}]}},
+        configs={"health": {"file": str(tmp_path / "health")}},
+    )
+
+    LAB.make_again("source")
+
+    assert put == [("/usr/local/bin/health", b"exit 0", 0o555)]
+
+
+def test_a_file_of_this_checkout_that_a_service_mounts_is_refused_on_another_machine(resolves):
+    """Docker would make an empty folder there. A device or a socket of that machine is meant."""
+    own, there = str(catalogue.COMPOSE / "my.cnf"), "/dev"
+    mounts = [{"type": "bind", "source": each, "target": "/x"} for each in (there, own)]
+    resolves(services={"source": {"volumes": mounts}})
+
+    with pytest.raises(LabError, match=f"source mounts {own}, which the engine's machine does not have"):
+        LAB.up()
+
+
+@pytest.mark.parametrize("text", [None, b"\xff\xfe"])
+def test_a_config_that_cannot_be_sent_is_named(resolves, tmp_path, text):
+    """It is missing, or no text."""
+    file = tmp_path / "key"
+    if text:
+        file.write_bytes(text)
+    resolves(configs={"key": {"file": str(file)}})
+
+    with pytest.raises(LabError, match="the config key"):
+        LAB.up()
+
+
+def test_files_that_compose_cannot_read_are_an_error_of_their_own(monkeypatch, resolves):
+    """Nothing was started."""
+
+    def run(command, **_):
+        raise subprocess.CalledProcessError(1, command, stderr=b"yaml: line 3: did not find expected key")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(LabError, match="docker compose cannot read the files of lab-a:\n  yaml: line 3"):
+        LAB.up()
 
 
 def test_it_waits_until_every_service_is_healthy(typed, seen):

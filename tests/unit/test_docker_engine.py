@@ -104,7 +104,7 @@ def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version,
     compose(version)
     error = refused(docker_engine.ensure)
 
-    assert error.found == found and "2.24 or newer" in error.expected
+    assert error.found == found and "2.24.4 or newer" in error.expected
 
 
 @pytest.mark.parametrize(("command", "asks"), [("up", True), ("ask", True), ("status", False)])

@@ -12,7 +12,6 @@ from replication_lab.witnesses.statements_of_others import (
     DEFINERS,
     LOCKS,
     NO_SUCH_TABLE,
-    SETS,
     TABLES,
     TRANSACTIONS,
 )
@@ -28,14 +27,11 @@ class FakeServer:
 
     def __init__(self):
         self.now = dict.fromkeys((f"Com_{name}" for name in (*TABLES, *LOCKS, *CONTROLS)), 7)
-        self.now |= {SETS: 7, "Uptime": 100, "Uptime_since_flush_status": 40}
+        self.now |= {"Uptime": 100, "Uptime_since_flush_status": 40}
         self.sessions, self.open_, self.session, self.definers = [], [], 3, []
-        self.variables, self.were = {"sync_binlog": "1", "read_only": "OFF"}, {}
-        self.digests = 0
+        self.variables = {"sync_binlog": "1", "read_only": "OFF"}
 
     def counters(self, *names):
-        if self.variables != self.were:
-            self.now[SETS], self.were = self.now[SETS] + 1, dict(self.variables)
         return {name: value for name, value in self.now.items() if name in names}
 
     def rows(self, sql):
@@ -44,7 +40,6 @@ class FakeServer:
             raise LabError("no such table", "one") from pymysql.err.ProgrammingError(NO_SUCH_TABLE, "")
         if "GLOBAL_VARIABLES" in sql:
             rows = [{"name": name, "value": value} for name, value in self.variables.items()]
-            self.digests += "CRC32" in sql
             return [{"digest": str(rows), "session": self.session}] if "CRC32" in sql else rows
         if sql == DEFINERS:
             return [{"DEFINER": each} for each in self.definers]
@@ -247,28 +242,6 @@ def test_a_variable_that_others_set_is_told_once_whatever_else_the_lab_does(read
     with requests_made.noted(noted, "node1"):
         assert server.seen_by(reading) == ["sync_binlog was 0 on node1, after 1"]
     assert server.seen_by(reading) == []
-
-
-def test_variables_are_read_again_only_after_a_set_a_flush_or_a_start(readings):
-    """Reading all of them takes a server longer than everything else; a server flushes the count of SET, too."""
-    server, reading = FakeServer(), readings()["node1"]
-
-    def digests(**changes):
-        before = server.digests
-        server.seen_by(reading, **changes)
-        return server.digests - before
-
-    assert (digests(), digests()) == (1, 0)
-    assert (digests(Com_set_option=9), digests()) == (1, 0)
-    assert (digests(Uptime_since_flush_status=2), digests()) == (1, 0)
-    assert (digests(Uptime=4, Uptime_since_flush_status=2), digests()) == (1, 0)
-
-
-def test_the_variables_of_a_group_are_always_read(readings):
-    """A member changes some itself, and when it did so must be known."""
-    server, reading = FakeServer(), readings(replication="group")["node1"]
-    assert [server.seen_by(reading) for _ in range(3)] == [[], [], []]
-    assert server.digests == 3
 
 
 def test_a_server_that_has_ended_has_lost_what_was_set(readings):

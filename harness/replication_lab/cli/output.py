@@ -166,10 +166,9 @@ def _node(node: NodeView) -> str:
 
 
 def _link(link: LinkView) -> str:
-    if link.enabled is None:
-        return f"link {link.name}  [red]its Toxiproxy does not answer[/]"
     toxics = ", ".join(link.toxics) or "no toxic"
-    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{f'; {plain(link.use)}' if link.use else ''}"
+    state = "[red]its Toxiproxy does not answer[/]" if link.enabled is None else f"[yellow]{toxics}[/]  {_trip(link)}"
+    return f"link {link.name}  {state}{f'; {plain(link.use)}' if link.use else ''}"
 
 
 def _trip(link: LinkView) -> str:

@@ -75,7 +75,7 @@ class OnServers(OnNodes):
 
     def wait_for_state(self, node: str, what: str, seconds: float) -> None:
         """Wait until a node is in the state that another statement, or another node, brings it into."""
-        clock.wait_until(lambda: not self.contrary(node, self.server(node)), what, seconds, every=0.1)
+        clock.wait_until(lambda: not self.contrary(node, self.server(node)), what, seconds)
 
     def is_undone(self, node: str) -> Proof:
         """Wait until nothing is left of the fault: a thread takes a moment to start. Prove it."""

@@ -191,11 +191,12 @@ def realised(
         found = [_nothing_passes(streams, probe)]
     elif not streams.is_measured:
         found = [("the lab cannot measure a toxic of this kind", False)]
-    elif trips := probe.pings(JITTER_PINGS) if streams.jitter_ms else measured or probe.pings():
-        found = [_round_trips(trips, streams, probe.link, bare_ms, beside_ms, in_use)]
-        found += [realised_rate(streams, probe)] if streams.rate_kbps else []
     else:
+        trips = probe.pings(JITTER_PINGS) if streams.jitter_ms else measured or probe.pings()
         found = [("no round trip completes across it", False)]
+        if trips:
+            found = [_round_trips(trips, streams, probe.link, bare_ms, beside_ms, in_use)]
+            found += [realised_rate(streams, probe)] if streams.rate_kbps else []
     found += [realised_packets(toxic, probe.link)] if toxic.of_packets else []
     return ", ".join(said for said, _ in found), all(ok for _, ok in found)
 

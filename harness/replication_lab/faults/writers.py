@@ -116,6 +116,9 @@ class MultiPrimary(OnServers):
         uuid = self.server(self._only).value("SELECT @@server_uuid")
         self._switch(f"SELECT group_replication_switch_to_single_primary_mode('{uuid}')")
 
+    def end(self, node: str) -> None:
+        """Do nothing: one statement has switched all members back."""
+
     def hindrance(self, node: str) -> str:
         primaries = member(self.server(node), self.lab.node_at).primaries
         return "" if primaries == (self._only,) else f"it names the primaries {', '.join(primaries) or 'none'}"

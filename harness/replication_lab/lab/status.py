@@ -277,15 +277,15 @@ def _storage(lab: Lab, name: str) -> str:
 
 
 def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
+    use = lab.use(name) if isinstance(lab, AttachedLab) else ""
     try:
         link = lab.link(name)
         proxy = link.toxiproxy.proxies()[name]
     except (LabError, KeyError):
-        return LinkView(name, source, target, [], None, None)
+        return LinkView(name, source, target, [], None, None, use=use)
     names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
     names += [body.name for body in link.of_packets()]
     trip = _round_trip(link) if enabled else None
-    use = lab.use(name) if isinstance(lab, AttachedLab) else ""
     return LinkView(name, source, target, called(names), enabled, trip, use=use)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -30,8 +30,7 @@ TABLES += ["create_trigger", "drop_trigger", "alter_instance", "install_plugin",
 LOCKS = ["flush", "lock_tables", "lock_instance", "backup", "backup_lock"]
 CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "change_master", "change_replication_source"]
 CONTROLS += ["reset"]
-# Only SET changes a variable: also in a procedure, an event or a prepared statement.
-SETS, UPTIME, FLUSHED = "Com_set_option", "Uptime", "Uptime_since_flush_status"
+UPTIME, FLUSHED = "Uptime", "Uptime_since_flush_status"
 # The sessions of the administrator, as of `lab sql`; applications have an account of their own.
 SESSIONS = """\
 SELECT ID, HOST, COMMAND, INFO FROM information_schema.PROCESSLIST WHERE USER = 'root' AND ID <> CONNECTION_ID()"""
@@ -79,18 +78,14 @@ def statements_of_others(lab: Lab) -> Sampled[Server]:
     # One that joins again also counts statements of its relay log that it has executed before, and skips.
     repeats = START_SECONDS if in_group else 0
     readings = {
-        node.name: partial(_all_of, Statements(counted, repeats), sessions(lab), GlobalVariables(told), in_group)
+        node.name: partial(_all_of, (Statements(counted, repeats), sessions(lab), GlobalVariables(told)))
         for node in lab.topology.nodes[:many]
     }
     return Sampled(UNDISTURBED, lab, readings, every=READ_SECONDS)
 
 
-def _all_of(
-    statements: "Statements", sessions: Reading[Server], variables: Reading[Server], sets_itself: bool, server: Server
-) -> list[str]:
-    """Read the variables only if one was set since, which takes a server most of the time; a group sets some itself."""
-    told = [*statements(server), *sessions(server)]
-    return [*told, *variables(server)] if sets_itself or statements.a_variable_was_set else told
+def _all_of(readings: Sequence[Reading[Server]], server: Server) -> list[str]:
+    return [each for reading in readings for each in reading(server)]
 
 
 class Statements:
@@ -105,19 +100,16 @@ class Statements:
             Changes(partial(_words, names), partial(_is_of, {kind, DEFINES})) for kind, names in counted.items()
         ]
         self._before, self._started, self._repeats, self._until = dict[str, int](), -math.inf, repeats, -math.inf
-        # Whether that may be so since the reading before, or since the start of a server.
-        self.a_variable_was_set = True
 
     def __call__(self, server: Server) -> list[str]:
         """Return each kind of statement that others sent since the last reading; a restart sets all counts to zero."""
         asked = clock.timer()
-        now = server.counters(*(f"Com_{name}" for name in self._names), SETS, UPTIME, FLUSHED)
+        now = server.counters(*(f"Com_{name}" for name in self._names), UPTIME, FLUSHED)
         # The moment in the server's life: MariaDB's FLUSH GLOBAL STATUS takes off what sessions that ended had counted.
         now[FLUSHED] = now[UPTIME] - now[FLUSHED]
         # A server tells whole seconds, and may answer late: it started at some moment between these two.
         earliest, latest, then = asked - now[UPTIME] - 1, clock.timer() - now[UPTIME], self._started
         before, self._before, self._started = self._before, now, latest
-        self.a_variable_was_set = earliest > then or now[SETS] != before[SETS] or now[FLUSHED] != before[FLUSHED]
         if earliest > then:
             requests_made.forget_sessions(server.home, earliest)
             self._until = latest + self._repeats if before else -math.inf

@@ -296,7 +296,8 @@ def _not_decoded(line: bytes, number: int, error: Exception) -> Event:
     """Return a doubt for an event of a newer version. Raise LabError for a line that cannot be read."""
     with suppress(*UNREADABLE):
         found = msgspec.json.decode(line, type=_OfEachVersion)
-        _refuse_schema(found.schema, number)
+        if isinstance(found.schema, int):
+            _refuse_schema(found.schema, number)
         if found.event is not None and found.event not in _KNOWN:
             why = f"line {number} of the record is an event {found.event!r} that this version does not know"
             return Doubt(reason=why)
@@ -308,7 +309,7 @@ def _not_decoded(line: bytes, number: int, error: Exception) -> Event:
 
 
 class _OfEachVersion(msgspec.Struct):
-    """What the lines of every version have; only the first one has a schema."""
+    """What the lines of every version have; only the first one has a schema, another may call something else so."""
 
     event: str | None = None
-    schema: int = SCHEMA
+    schema: Any = SCHEMA

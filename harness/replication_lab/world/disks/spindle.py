@@ -88,7 +88,9 @@ def arguments(limits: Limits, size: int) -> list[str]:
 
 
 def _words(settings: dict[str, int | bool]) -> list[str]:
-    spelled = {name: ("off", "on")[value] if isinstance(value, bool) else value for name, value in settings.items()}
+    spelled = {
+        name: ("on" if value else "off") if isinstance(value, bool) else value for name, value in settings.items()
+    }
     return [f"{name}={value}" for name, value in spelled.items()]
 
 

@@ -50,11 +50,16 @@ def unreachable_told(site: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def refusal_told(found: str, expected: str, next_step: str = "") -> Iterator[None]:
-    """Raise LabError for what the engine refuses within the block; its own words follow `found`."""
+def refusal_told(
+    found: str, expected: str, next_step: str = "", kinds: type[DockerException] = APIError
+) -> Iterator[None]:
+    """Raise LabError for what the engine refuses within the block; its own words follow `found`.
+
+    `kinds` are the errors that count as a refusal. Others are a defect of the lab, and no answer of a node.
+    """
     try:
         yield
-    except DockerException as error:
+    except kinds as error:
         raise LabError(f"{found}: {getattr(error, 'explanation', '') or error}", expected, next_step) from error
 
 

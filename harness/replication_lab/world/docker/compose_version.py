@@ -6,7 +6,7 @@ from functools import cache
 
 from replication_lab.model.core.errors import LabError
 
-NEEDED = (2, 24)
+NEEDED = (2, 24, 4)
 COMMAND = ("docker", "compose", "version", "--short")
 ANSWER_SECONDS = 20
 
@@ -32,12 +32,14 @@ def version() -> str:
         answer = _answer()
     if not answer:
         raise LabError(
-            "docker compose is not installed", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
+            "docker compose is not installed",
+            "Compose 2.24.4 or newer",
+            "install the Compose plugin, then ./lab doctor",
         )
     if is_older(answer, NEEDED):
         raise LabError(
             f"docker compose is {answer}",
-            "2.24 or newer (configs with content, include); the lab never replaces it",
+            "2.24.4 or newer (configs with content, `!override`); the lab never replaces it",
             "upgrade Docker with your package manager, then ./lab doctor",
         )
     return answer

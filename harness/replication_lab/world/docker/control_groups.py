@@ -68,7 +68,8 @@ def paths(container: str, of: Iterable[tuple[str, str]] = FILES) -> list[str]:
 
 def _path(container: str, controller: str, place: str, file: str) -> str:
     """Return the path of a file in a container's group; version 2 has no controllers."""
-    return f"{ROOT}/{controller and controller + '/'}{place.format(container)}/{file}"
+    root = f"{ROOT}/{controller}" if controller else ROOT
+    return f"{root}/{place.format(container)}/{file}"
 
 
 def _text(files: MachineFiles, container: str, controller: str, file: str) -> str:

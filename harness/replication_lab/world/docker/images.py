@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,10 +62,12 @@ def _build(wanted: list[str]) -> None:
 
 
 def is_present(image: str) -> bool:
-    with refusal_told(f"image {image[:60]}", "a name of an image", "docker images"), suppress(ImageNotFound):
-        engine.client().images.get(image)
-        return True
-    return False
+    with refusal_told(f"image {image[:60]}", "a name of an image", "docker images"):
+        try:
+            engine.client().images.get(image)
+        except ImageNotFound:
+            return False
+    return True
 
 
 def processor(image: str) -> str:
@@ -101,6 +102,7 @@ def have(image: str) -> None:
         f"image {image} is not on this machine, and pulling it failed",
         "an image of that name here, or a registry that answers",
         f"docker pull {image}; without a registry: docker load -i FILE",
+        DockerException,
     ):
         engine.client().images.pull(image)
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from docker.errors import DockerException
 from docker.models.containers import Container
 
 from replication_lab.model.lab.endpoint import ENDPOINT
@@ -255,6 +256,7 @@ class Lab:
             f"image {image} cannot run a load",
             "an image with sh, sleep and timeout",
             f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
+            DockerException,
         ):
             made = engine_of(model).containers.create(
                 image,

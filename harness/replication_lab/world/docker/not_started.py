@@ -77,7 +77,7 @@ def why_not_started(lab: Lab, said: str = "") -> LabError:
     lab.refresh()
     last = "\n  ".join(said.strip().splitlines()[-4:])
     if any(each in said for each in UNANSWERED):
-        return EngineGone(last)
+        return failed(said)
     if refused := _refused_ports(lab, said, last):
         return refused
     for service, container in lab.containers.items():
@@ -89,13 +89,21 @@ def why_not_started(lab: Lab, said: str = "") -> LabError:
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         status, outputs = _health(container)
         if container.status != "running" or status not in ("", "healthy"):
-            said = outputs[-1] if outputs else "no health check answered"
+            checked = outputs[-1] if outputs else "no health check answered"
             log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
             return LabError(
-                f"{service} did not become healthy ({container.status}; {said}). Its last log lines:\n  {log}",
+                f"{service} did not become healthy ({container.status}; {checked}). Its last log lines:\n  {log}",
                 "a healthy server that replicates",
                 "./lab doctor",
             )
+    return failed(said)
+
+
+def failed(said: str) -> LabError:
+    """Return the error for what Compose has said."""
+    last = "\n  ".join(said.strip().splitlines()[-4:])
+    if any(each in said for each in UNANSWERED):
+        return EngineGone(last)
     return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
 
 

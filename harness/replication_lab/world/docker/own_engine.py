@@ -115,7 +115,7 @@ def _missing() -> HostChange:
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(
             "no Docker engine on this machine, and no apt to install it",
-            "Docker Engine 25 or newer with Compose 2.24 or newer",
+            "Docker Engine 25 or newer with Compose 2.24.4 or newer",
             "install Docker Desktop or Docker Engine, then ./lab doctor",
         )
     why = "Docker Engine and Compose (they run the lab's servers; none is installed)"

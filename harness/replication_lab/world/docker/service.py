@@ -145,13 +145,13 @@ class Service:
             )
         return out
 
-    def put(self, path: str, content: bytes, root: str = "") -> None:
-        """Write a file into a container, readable by all; below `root`, missing folders are made."""
+    def put(self, path: str, content: bytes, root: str = "", mode: int = 0o644) -> None:
+        """Write a file into a container, by default readable by all; below `root`, missing folders are made."""
         folder = root or str(Path(path).parent)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             entry = tarfile.TarInfo(str(Path(path).relative_to(folder)))
-            entry.size, entry.mode = len(content), 0o644
+            entry.size, entry.mode = len(content), mode
             archive.addfile(entry, io.BytesIO(content))
         self.container.put_archive(folder, packed.getvalue())
 
