@@ -205,7 +205,7 @@ def assert_whole(found, told, runs):
     _, record = read(found_in(told))
     evidence = [each for each in record.events if isinstance(each, Evidence)]
     assert {proof.ok for each in evidence for proof in each.conditions} == {True}
-    assert all(any("has 40ms" in proof.what for proof in each.conditions) for each in evidence)
+    assert all(any("is 40ms" in proof.what for proof in each.conditions) for each in evidence)
     assert {each.drill.clients["source"] for each in evidence} == {8}
     assert msgspec.json.decode(msgspec.json.encode(running.judge(found_in(told)).drilled)) == found["drilled"]
 

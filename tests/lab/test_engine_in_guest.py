@@ -8,7 +8,8 @@ import pytest
 
 from tests.lab.engine_in_guest import engine_in_guest
 
-pytestmark = [pytest.mark.long, pytest.mark.alone]
+# Its images are unpacked by an emulated processor, which takes minutes.
+pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(2400)]
 IMAGES = [f"replication-lab/{name}" for name in ("mariadb", "toxiproxy", "load", "clients")]
 
 

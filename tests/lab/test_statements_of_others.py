@@ -61,6 +61,7 @@ def test_a_change_and_the_way_back_are_told_of_each_server_that_made_them(pair):
         ("RENAME TABLE lab.goods TO lab.other", "RENAME TABLE lab.other TO lab.goods"),
         ("TRUNCATE TABLE lab.goods",),
         ("DROP TABLE lab.goods", "CREATE TABLE lab.goods (id INT PRIMARY KEY)"),
+        ("CREATE USER more", "DROP USER more"),
         ("CREATE TRIGGER lab.more BEFORE INSERT ON lab.goods FOR EACH ROW SET NEW.id = 7", "DROP TRIGGER lab.more"),
     ],
     ids=lambda statements: statements[0].split(" lab.")[0],

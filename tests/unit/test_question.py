@@ -72,6 +72,7 @@ def test_each_case_has_what_it_was_asked_for():
         ("ON", 1),
         ("OFF", "OFF"),
         ("on", "ON"),
+        ("ON", -1),
         ("64M", 67108864),
         ("1k", "1024"),
         ("row", "ROW"),

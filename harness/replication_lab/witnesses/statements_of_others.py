@@ -23,9 +23,11 @@ UNDISTURBED = (
 READ_SECONDS = 0.7
 # Statements by which a table is changed, emptied or dropped, and changed back. CREATE TABLE is not counted: it changes
 # no other table. A replica counts the statements that it applies, too. A trigger changes what other statements do, a
-# plugin what a commit waits for, and ALTER INSTANCE switches MySQL's redo log off.
+# plugin what a commit waits for, ALTER INSTANCE switches MySQL's redo log off, and without its account a replica does
+# not connect again.
 TABLES = ["alter_table", "create_index", "drop_index", "drop_table", "drop_db", "rename_table", "truncate"]
 TABLES += ["create_trigger", "drop_trigger", "alter_instance", "install_plugin", "uninstall_plugin"]
+TABLES += ["alter_user", "drop_user", "rename_user", "revoke"]
 # Statements that make others wait, or stop replication or change its source: each server has counters of its own.
 LOCKS = ["flush", "lock_tables", "lock_instance", "backup", "backup_lock"]
 CONTROLS = ["stop_slave", "stop_all_slaves", "slave_stop", "replica_stop", "change_master", "change_replication_source"]

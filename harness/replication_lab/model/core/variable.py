@@ -21,9 +21,12 @@ def literal(value: str) -> str:
 def is_same(asked: str, found: object) -> bool:
     """Return whether the value that a server returns is the requested one: ON equals 1, 64M equals 67108864.
 
-    The order of words in a list is ignored. In a list of switches only the requested ones are compared.
+    The order of words in a list is ignored. In a list of switches only the requested ones are compared. MySQL 5.5
+    returns -1 for a switch of a plugin that SET has turned on.
     """
     wanted, there = _plain(asked), _plain(str(found))
+    if (wanted, there) == ("1", "-1"):
+        return True
     try:
         return float(wanted) == float(there)
     except ValueError:
