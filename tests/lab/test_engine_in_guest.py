@@ -31,7 +31,8 @@ def test_a_semi_synchronous_pair_comes_up_there_with_all_proofs(there, guest, na
     try:
         engine = docker.DockerClient(guest, timeout=60)
         asked, status = there("sql", "source", "-e", "SELECT NOW()", "--lab", name), there("status", "--lab", name)
-        mounted = [each for one in engine.containers.list() for each in one.attrs["Mounts"] if each["Type"] == "bind"]
+        of_lab = engine.containers.list(filters={"label": f"com.docker.compose.project={name}"})
+        mounted = [each for one in of_lab for each in one.attrs["Mounts"] if each["Type"] == "bind"]
 
         assert up.returncode == 0 and up.stderr.count("verified: ") == 4, up.stdout + up.stderr
         assert status.stdout.count("running, healthy") == 2, status.stdout + status.stderr
