@@ -17,7 +17,7 @@ from replication_lab.world.docker import engine, images
 
 IMAGE = "guest.example/engine:1"
 PORT, BOOT_SECONDS, LOAD_SECONDS = 2375, 240, 900
-# By how much the clock of the guest is wrong when it boots.
+# The date of the guest's clock when it boots.
 BEHIND = "yesterday"
 MEMORY = "3G"
 # What Docker needs of a kernel beside what a guest of the lab's own has.

@@ -72,6 +72,13 @@ def test_what_the_binary_log_does_not_have_is_told_and_a_flush_hides_nothing(pai
     assert re.search("replica (counted|flushed)", seen_of(pair, "replica", UNLOGGED, *statements, "FLUSH STATUS"))
 
 
+def test_a_plugin_that_is_installed_and_removed_is_told(pair):
+    """It can change how accounts log in, and what a commit waits for."""
+    if pair.node("replica").dialect.family == "mariadb":
+        found = seen_of(pair, "replica", "INSTALL PLUGIN ed25519 SONAME 'auth_ed25519'", "UNINSTALL PLUGIN ed25519")
+        assert "replica counted 1 install plugin" in found and "replica counted 1 uninstall plugin" in found
+
+
 @pytest.mark.long
 def test_a_redo_log_that_is_off_for_a_moment_is_told(pair):
     """MySQL 8.0 and later can do without: no commit is durable meanwhile, and no variable says so."""

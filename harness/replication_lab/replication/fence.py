@@ -33,10 +33,10 @@ class Fence:
     _took_writes: bool = False
 
     def close(self) -> str:
-        """Make the server refuse writes, now and after each start; return why only its end can do so, else nothing.
+        """Make the server refuse writes, now and after each start; return an empty string if it does.
 
-        The reason is that commits wait for an acknowledgement or a lock, or that the server is frozen. Whoever gets one
-        calls `restart`, or gives up with `undo`: the server may still accept writes.
+        Otherwise return the reason: commits wait for an acknowledgement or a lock, or the server is frozen. Then it may
+        still accept writes, and the caller calls `restart`, or `undo` to give up.
         """
         node = self.lab.node(self.node)
         # Whether it accepts writes when it starts, by its files, because it may be frozen.

@@ -81,10 +81,10 @@ class Project:
             resolved = self._resolved(engine)
             texts = _texts(resolved)
             for one in resolved["services"][service].get("configs", ()):
-                if text := texts.get(one["source"]):
+                if one["source"] in texts:
                     mode = one.get("mode", 0o444)
                     mode = int(mode, 8) if isinstance(mode, str) else mode
-                    self.lab.service(service).put(one["target"], text.encode(), mode=mode)
+                    self.lab.service(service).put(one["target"], texts[one["source"]].encode(), mode=mode)
 
     def _call(self, *words: str, engine: str = "") -> None:
         sent = self._with_texts(engine) if _is_elsewhere(engine) else b""
