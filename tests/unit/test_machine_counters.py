@@ -1,6 +1,7 @@
 """Are this machine's processes, disks and control groups read as the kernel writes them?"""
 
 import os
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -47,6 +48,26 @@ def test_a_name_with_brackets_is_read_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(processes.os, "sysconf", lambda _name: 100)
 
     assert processes.every() == {Process(7, 4711): Work("a (b) c", 3, 2.0, 3.0, 12288)}
+
+
+def test_the_kernels_threads_are_read_every_second_time_while_they_are_there(tmp_path, monkeypatch):
+    """One of two has ended at the second reading; a process of a user is read each time."""
+    for pid, parent in ((7, processes.KERNEL), (8, processes.KERNEL), (9, 1)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (x) S {parent} 7 7 0 -1 0 0 0 0 0 1 1 1 1 20 0 1 0 4711 0")
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+
+    first = processes.every()
+    known = processes.of_the_kernel(first)
+    for pid in (7, 9):
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} (x) S 2 7 7 0 -1 0 0 0 0 0 900 1 1 1 20 0 1 0 4711 0")
+    shutil.rmtree(tmp_path / "8")
+    then = processes.every(known=known)
+
+    assert {each.pid for each in known} == {7, 8}
+    assert {each.pid for each in then} == {7, 9}
+    assert then[Process(7, 4711)] == first[Process(7, 4711)]
+    assert then[Process(9, 4711)].cpu > first[Process(9, 4711)].cpu
 
 
 def test_a_process_whose_disk_work_is_not_readable_has_none(tmp_path, monkeypatch):
@@ -160,7 +181,7 @@ def test_a_command_of_others_is_told_from_the_server_and_from_commands_of_the_la
         Process(31, 9): Work("sha256sum", 30, cpu, 0.0, 0),
     }
     monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(elsewhere=""))
-    monkeypatch.setattr(processes, "every", lambda _files: running)
+    monkeypatch.setattr(processes, "every", lambda _files, _known: running)
     monkeypatch.setattr(control_groups, "processes", lambda _id, _files: {10, 11, 30, 31})
     monkeypatch.setattr(used, "commands_of_others", lambda _id: by_others)
     read = used.Reader([SimpleNamespace(all_containers=Containers(), pinned={})]).read()

@@ -182,6 +182,20 @@ def test_a_followed_log_is_text_also_where_a_character_comes_in_two_parts():
     assert "".join(Service(containers, "db").follow_logs(5)) == "Größe\n"
 
 
+def test_the_same_containers_for_another_thread_are_known_until_it_forgets_them():
+    """The engine is asked once for both, and again by the one that has noticed a restart."""
+    asked = []
+    first, other = (LabContainers("lab-a", lambda _: asked.append(1) or {"db": [len(asked)]}) for _ in range(2))
+    other.learn_from(first)
+    assert first.by_service == {"db": 1} and other.by_service == {"db": 2}
+
+    third = LabContainers("lab-a", lambda _: {"db": [9]})
+    third.learn_from(first)
+    assert third.by_service == {"db": 1}
+    third.refresh()
+    assert third.by_service == {"db": 9} and first.by_service == {"db": 1}
+
+
 def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):
     """What follows the node is the command's; its exit status too, since it replaces the lab's."""
     typed("exec", "server", "ls", "-l", "--json")

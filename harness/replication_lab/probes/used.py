@@ -200,6 +200,8 @@ class Reader:
             *FILES,
             *(path for each in self._containers.values() for path in control_groups.paths(str(each.id))),
         ]
+        # The kernel's threads, which only name who used a CPU, are read every second time: once a second.
+        self._of_the_kernel: Processes = {}
         # Whether others started a command, by its first process.
         self._of_others: dict[Process, bool] = {}
 
@@ -207,7 +209,8 @@ class Reader:
         """Return the counters of now."""
         files = reach.machine_files(*self._paths, site=self._site)
         harness = {os.getpid()} if files.has_this_process else set[int]()
-        found = processes.every(files)
+        found = processes.every(files, self._of_the_kernel)
+        self._of_the_kernel = {} if self._of_the_kernel else processes.of_the_kernel(found)
         inside = {key: control_groups.processes(str(each.id), files) for key, each in self._containers.items()}
         children = processes.descendants(found, harness)
         ports = processes.publishing(found, [each for lab in self._labs for each in lab.all_containers.subnets], files)

@@ -26,8 +26,8 @@ from replication_lab.world import catalogue, clock, requests_made
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
-# A later answer is no reading. A server that was frozen has to be read soon after it goes on.
-ANSWER_SECONDS = 0.5
+# Servers are asked so often. A later answer is no reading: one that was frozen has to be read soon after it goes on.
+EVERY_SECONDS, ANSWER_SECONDS = 0.3, 0.5
 # A server that has not said for longer that it takes writes does not take them now.
 VALID_SECONDS = 0.5
 SEEN_SECONDS = 5
@@ -54,7 +54,7 @@ class TakesWrites:
         self._readings = {node.name: [] for node in self._lab.topology.nodes}
         self._absent = {node: [] for node in self._readings}
         readings = dict.fromkeys(self._readings, self._read)
-        with closing(Sampled("", self._lab, readings, self._reach, self._is_running)):
+        with closing(Sampled("", self._lab, readings, self._reach, self._is_running, every=EVERY_SECONDS)):
             try:
                 yield
             finally:

@@ -15,7 +15,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.requests_made import OwnRequest, made
 
-EVERY_SECONDS, ANSWER_SECONDS = 0.3, 2.0
+EVERY_SECONDS, ANSWER_SECONDS = 0.5, 2.0
 # What is asked at a node: a server, or a command that runs there.
 Asked = TypeVar("Asked")
 # Returns what is not as it should be now, in words; LabError of a node that does not answer.

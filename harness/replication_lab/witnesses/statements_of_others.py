@@ -51,7 +51,7 @@ RUNNING_READINGS, OPEN_READINGS = 3, 2
 # MySQL has the first one since 5.7; MariaDB and earlier ones have the second.
 GLOBALS, NO_SUCH_TABLE = ("performance_schema.global_variables", "information_schema.GLOBAL_VARIABLES"), 1146
 # Without those that a server changes by itself: positions, and what follows from the members of a cluster.
-DIGEST = "SELECT SUM(CRC32(CONCAT(VARIABLE_NAME, '=', COALESCE(VARIABLE_VALUE, '')))), CONNECTION_ID() FROM {} "
+DIGEST = "SELECT BIT_XOR(CRC32(CONCAT(VARIABLE_NAME, '=', COALESCE(VARIABLE_VALUE, '')))), CONNECTION_ID() FROM {} "
 VALUES = "SELECT LOWER(VARIABLE_NAME) AS name, VARIABLE_VALUE AS value FROM {} "
 OF_OTHERS = (
     "WHERE VARIABLE_NAME NOT RLIKE '^(gtid_|group_replication_|auto_increment_|wsrep_[^p]|wsrep_provider_pc_bootstrap)'"

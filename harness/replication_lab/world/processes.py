@@ -49,16 +49,20 @@ class Work:
 Processes = Mapping[Process, Work]
 
 
-def every(files: MachineFiles = HERE) -> dict[Process, Work]:
-    """Return all processes with their work so far."""
-    found = {}
-    for name in files.names(PROC):
-        if name.isdigit():
-            # It may have ended meanwhile.
-            with suppress(OSError):
-                process, work = _read(files, int(name))
-                found[process] = work
+def every(files: MachineFiles = HERE, known: Processes | None = None) -> dict[Process, Work]:
+    """Return all processes with their work so far; those of `known` that are still there are not read again."""
+    found, by_pid = dict[Process, Work](), {each.pid: (each, work) for each, work in (known or {}).items()}
+    for pid in map(int, filter(str.isdigit, files.names(PROC))):
+        # It may have ended meanwhile.
+        with suppress(OSError):
+            process, work = by_pid.get(pid) or _read(files, pid)
+            found[process] = work
     return found
+
+
+def of_the_kernel(found: Processes) -> Processes:
+    """Return the kernel's own threads, which are most of the processes of a machine that does little else."""
+    return {process: work for process, work in found.items() if work.parent == KERNEL}
 
 
 def _read(files: MachineFiles, pid: int) -> tuple[Process, Work]:

@@ -8,7 +8,7 @@ from replication_lab.model.core.proof import Proof
 
 # By how much an observation may begin later or end earlier than the span, in seconds.
 EDGE_SECONDS = 1.0
-# The longest time without an observation. Readings are made three times a second; on a slow machine some come later.
+# The longest time without an observation. Readings are made twice a second; on a slow machine some come later.
 GAP_SECONDS = 3.0
 # How many of the moments at which it was not so are told.
 TOLD = 3

@@ -42,6 +42,11 @@ class LabContainers:
         """All containers of each service."""
         return self._query(self.project)
 
+    def learn_from(self, other: "LabContainers") -> None:
+        """Cache what another object of the same lab has cached: a query takes 20 ms of the engine and this process."""
+        if "all" in other.__dict__:
+            self.all = other.all
+
     def of(self, service: str) -> list[Container]:
         return self.all.get(service, [])
 

@@ -303,7 +303,9 @@ class Lab:
 
     def another(self) -> "Lab":
         """Return the same lab with connections of its own, for a thread that may wait for a node that hangs."""
-        return replace(self)
+        other = replace(self)
+        other.all_containers.learn_from(self.all_containers)
+        return other
 
     def is_in_use(self) -> bool:
         """Return whether the process that started it still runs: a run or a test then uses it; do not remove it."""
