@@ -1,5 +1,7 @@
 """Is a link of 5 ms that is not what it should be for a moment of a load noticed, whoever changed it and however?"""
 
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -65,6 +67,26 @@ def test_a_black_hole_for_a_moment_is_unknown(judged, seconds):
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert f"{LinkWitness.obligation}: at " in doubts and f"POST /proxies/{LINK}/toxics" in doubts
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("iptables"), reason="packet rules of the host need root")
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_packets_that_the_host_drops_for_a_moment_are_missed(judged, seconds):
+    """No program in a container changed a rule, and the proxy has no new toxic: the round trips tell."""
+
+    def dropped(lab):
+        [proxy], [source] = (lab.service(name).addresses() for name in ("toxiproxy", "source"))
+        rule = ("DOCKER-USER", "-s", proxy, "-d", source, "-j", "DROP")
+        subprocess.run(["iptables", "-w", "-I", *rule], check=True)
+        try:
+            clock.pause(seconds)
+        finally:
+            subprocess.run(["iptables", "-w", "-D", *rule], check=True)
+
+    judgement, doubts = judged(dropped)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "nothing crossed it for " in doubts or "no round trip completed" in doubts, doubts
 
 
 def test_a_latency_that_is_missing_for_two_seconds_is_felt_by_the_load(judged):

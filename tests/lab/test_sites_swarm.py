@@ -75,6 +75,38 @@ def test_a_cluster_passes_its_drills_on_three_sites(drill, there, swarm):
     assert drilled.returncode == 0, drilled.stdout[-4000:] + drilled.stderr
 
 
+@pytest.fixture
+def machines(swarm):
+    """Have the images of virtual machines at the command's own engine; the lab brings them to the other ones."""
+    images.ensure(["vm", "spindle", "load"])
+    swarm[0].load(*(f"replication-lab/{name}" for name in ("vm", "spindle", "load")))
+
+
+def test_a_disk_is_replicated_between_two_sites_and_its_machines_change_roles(machines, there, swarm, name):
+    """Each machine has its disk beside it; what node1 wrote is served by node2 once node1 is on standby."""
+    up = there("up", "drbd", "--lab", name, "--toxic", "node1-node2=wan-85ms", *on(swarm, "node2"))
+    there("sql", "node1", "--lab", name, "-e", "CREATE TABLE lab.crosses (id INT PRIMARY KEY)")
+    promoted = there("standby", "node1", "--lab", name)
+    shown = there("sql", "node2", "--lab", name, "-e", "SHOW TABLES IN lab LIKE 'crosses'")
+    status = there("status", "--lab", name, "--json")
+    there("down", "--lab", name)
+
+    assert up.returncode == 0, up.stdout + up.stderr
+    assert "verified: packets of full size cross link node1-node2" in up.stderr
+    assert promoted.returncode == 0, promoted.stderr
+    assert "crosses" in shown.stdout, shown.stderr
+    [lab] = json.loads(status.stdout)
+    assert [node["site"] for node in lab["nodes"]] == ["", swarm[1].host]
+
+
+@pytest.mark.parametrize("drill", ["cut-site", "lose-site"])
+def test_a_replicated_disk_passes_its_drills_on_two_sites(drill, machines, there, swarm):
+    """The ledger decides what was lost, and at the end both disks are compared."""
+    drilled = there("drill", "drbd", "--drill", drill, *on(swarm, "node2"), "--json", module=NOISE_IGNORED)
+
+    assert drilled.returncode == 0, drilled.stdout[-4000:] + drilled.stderr
+
+
 def test_replicas_on_two_sites_replicate_and_a_failover_leads_across(there, swarm, name):
     """Each dials the Toxiproxy beside it, also after one of them was promoted. That it is one swarm is found."""
     up = there("up", "semisync-3", "--lab", name, *on(swarm, "replica1", "replica2", network=""))

@@ -1,10 +1,8 @@
 """Are the nodes of a lab placed on the engines that were named, asked there, and never called gone unseen?"""
 
-import json
 from types import SimpleNamespace
 
 import pytest
-import yaml
 from docker.errors import ImageNotFound
 from replication_lab.faults import site_faults, toxic_calibration
 from replication_lab.lab import down
@@ -20,7 +18,6 @@ from replication_lab.world.docker import (
     machine,
     own_engine,
     project,
-    site_files,
     site_images,
     sites,
 )
@@ -67,15 +64,17 @@ def test_what_cannot_be_placed_is_refused(endpoints, addresses, found, refused):
 
 
 def test_nodes_of_a_cluster_need_a_network_of_all_sites(refused):
-    """They dial each other by their own addresses. Groups and replicated disks are refused in any case."""
+    """They dial each other by their own addresses, and so do DRBD's machines. Groups and managers are refused."""
     galera, overlaid = catalogue.topology("galera"), {"node1": Site(network="overlay")}
     by_ports = refused(placed, galera, {"node2": DB2}, {})
     group = refused(placed, catalogue.topology("group"), {"node2": DB2}, {}, "overlay")
+    managed = refused(placed, catalogue.topology("drbd-ha"), {"node2": DB2}, {}, "overlay")
     both = refused(placed, SEMISYNC, {"replica": DB2}, ADDRESSES, "overlay")
 
     assert by_ports.found == "the nodes of galera cannot be on several sites by ports"
     assert by_ports.expected == "--site-network overlay"
     assert group.found == "the nodes of group cannot be on several sites"
+    assert managed.found == "the nodes of drbd-ha cannot be on several sites"
     assert both.found == "--site-address with --site-network overlay"
     assert placed(galera, {"node2": DB2}, {}, "overlay")["node1"] == overlaid["node1"]
 
@@ -93,55 +92,6 @@ def test_an_engine_is_named_by_its_endpoint_or_a_context(monkeypatch, refused):
 
     assert docker_engine.endpoint_of("db2") == docker_engine.endpoint_of("ssh://ops@db2") == "ssh://ops@db2"
     assert refused(docker_engine.endpoint_of, "db3").found == "db3 is neither an endpoint nor a Docker context"
-
-
-# --- the Compose file -------------------------------------------------------------------------------------------------
-
-
-def test_ports_are_published_on_the_named_addresses_only_and_the_proxies_dial_them():
-    """The API of Toxiproxy is not among them; names lead to the same server on both sites."""
-    made = yaml.safe_load(site_files.overlay("lab-a", SEMISYNC, APART))
-    services, [link] = made["services"], json.loads(made["configs"]["links"]["content"])
-
-    assert services["source"] == {"ports": ["10.1.0.1:20001:3306"]}
-    assert services["replica"] == {"ports": ["10.1.0.2:20002:3306"]}
-    assert services["toxiproxy"] == {"extra_hosts": {"source": "10.1.0.1"}}
-    assert services["toxiproxy2"]["ports"] == ["127.0.0.1:23000-29999:8474"]
-    assert services["toxiproxy2"]["networks"] == {"default": {"aliases": ["toxiproxy"]}}
-    assert link["upstream"] == "source:20001" and link["listen"].endswith(":21002")
-    assert json.loads(made["configs"]["links-toxiproxy2"]["content"]) == []
-
-
-def test_each_service_has_a_site_and_each_site_a_toxiproxy():
-    """A link's stands beside the node that dials it, so a byte crosses the network between the sites once."""
-    found = site_files.services(SEMISYNC, APART)
-
-    assert found == {"source": HERE, "replica": THERE, "toxiproxy": THERE, "toxiproxy2": HERE, "load": HERE}
-    assert site_files.services(SEMISYNC, {}) == {}
-
-
-class Tagged(yaml.SafeLoader):
-    """Reads Compose's own tags as the values that they are before."""
-
-
-Tagged.add_constructor("!override", lambda loader, node: loader.construct_mapping(node))
-
-
-def test_nodes_of_a_cluster_are_in_one_network_and_each_knows_all_toxiproxies():
-    """Nothing is published for another site, and a link is in the Toxiproxy of its dialler only."""
-    galera = catalogue.topology("galera")
-    at = placed(galera, {"node2": DB2, "node3": "tcp://10.1.0.3:2375"}, {}, "overlay")
-    made = yaml.load(site_files.overlay("lab-g", galera, at), Tagged)
-    of_second = json.loads(made["configs"]["links-toxiproxy2"]["content"])
-
-    assert made["networks"]["default"] == {"name": "lab-g_sites", "external": True}
-    through = "node1=toxiproxy node2=toxiproxy2 node3=toxiproxy3"
-    assert made["services"]["sidecar2"] == {"environment": {"LAB_PROXIES": through}}
-    assert made["services"]["node2"]["entrypoint"] == ["bash", "/usr/local/bin/galera-start-apart"]
-    assert {each["name"].partition("-")[0] for each in of_second} == {"node2"} and len(of_second) == 8
-    placed_at = site_files.services(galera, at)
-    assert placed_at["sidecar2"] == placed_at["toxiproxy2"] == at["node2"]
-    assert not any("ports" in each for name, each in made["services"].items() if name.startswith("node"))
 
 
 # --- the engines ------------------------------------------------------------------------------------------------------

@@ -92,6 +92,15 @@ def test_a_second_without_the_toxic_is_not_hidden_by_a_long_load(load_of):
     assert load_of(*([20.4] * 25 + [0.4]) * 60).seen
 
 
+def test_an_interruption_of_a_second_is_told_whoever_caused_it(load_of):
+    """As by a rule on packets of the host. The machine may cause it too, so the measurement is repeated."""
+    fault = load_of(*[20.4] * 500, 1_120.0, *[20.4] * 500)
+
+    assert (fault.seen, fault.slow) == (False, True)
+    assert fault.why == "requested 20 ms on source-replica, but nothing crossed it for 1.12 s of the load"
+    assert load_of(*[20.4] * 500, 640.0).seen
+
+
 def test_a_slow_answer_after_the_load_is_a_slow_machine(load_of):
     """It is no toxic that stayed: that each change was the lab's own is the proxy's list."""
     assert load_of(*[20.4] * 9, after=12.844028000472463).seen

@@ -20,6 +20,9 @@ from replication_lab.world.packets.link import RunningLink
 SHARE = 0.10
 # It may be shorter for this share of the load, and for this long without interruption: a single one proves nothing.
 SHORT_SHARE, SHORT_SECONDS = 0.05, 1.0
+# A single one may take so much longer than requested. In all kept loads it was 0.15 s, and 0.64 s on a busy machine. A
+# link that somebody interrupts for a second, by whatever means, delays the one that is under way for as long.
+LONGER_SECONDS = 0.9
 
 
 @dataclass
@@ -97,10 +100,13 @@ class ToxicOnLink:
         """
         if not self.asked.is_latency or not self.trips:
             return ""
-        typical = median(self.trips)
-        if typical <= self.asked.round_trip_ms + self.tolerance_ms + PROXY_MS:
-            return ""
-        return f"the median round trip during the load was {three_digits(typical)} ms"
+        typical, longest_s = median(self.trips), max(self.trips) / 1000
+        if typical > self.asked.round_trip_ms + self.tolerance_ms + PROXY_MS:
+            return f"the median round trip during the load was {three_digits(typical)} ms"
+        # TCP sends what was lost again, each time later.
+        if longest_s > self.asked.round_trip_ms / 1000 + LONGER_SECONDS and not self.asked.of_packets:
+            return f"nothing crossed it for {three_digits(longest_s)} s of the load"
+        return ""
 
 
 def _time_below(trips: Sequence[float], least_ms: float) -> tuple[float, float]:

@@ -12,8 +12,8 @@ from replication_lab.model.lab.topology import Topology
 # The kinds of replication whose replicas dial their source only: a site needs a port for each of its nodes. Nodes of a
 # cluster dial each other by their own addresses, which a network between the sites has to carry.
 BY_PORTS = ("async", "semisync")
-GALERA = "galera"
-BY_OVERLAY = (*BY_PORTS, GALERA)
+GALERA, DRBD = "galera", "drbd"
+BY_OVERLAY = (*BY_PORTS, GALERA, DRBD)
 # The node with the number N of a topology is reached at this port and N more of its site's address.
 FIRST_PORT, SERVER_PORT = 20_000, 3306
 PROXY = "toxiproxy"
@@ -87,9 +87,10 @@ def published_at(topology: Topology, endpoints: Mapping[str, str], addresses: Ma
 
 def _refuse_unfit(topology: Topology, network: str) -> None:
     able = BY_PORTS if network == PORTS else BY_OVERLAY
-    if topology.replication in able:
+    # A manager's machines have a second network, for the address of the service.
+    if topology.replication in able and not topology.manager:
         return
-    by = f" by {network}" if topology.replication in BY_OVERLAY else ""
+    by = f" by {network}" if topology.replication in BY_OVERLAY and not topology.manager else ""
     raise LabError(
         f"the nodes of {topology.name} cannot be on several sites{by}",
         f"{NETWORK_OPTION} {OVERLAY}" if by else f"a topology whose replication is {' or '.join(able)}",
@@ -134,9 +135,11 @@ def usable_address(text: str, expected: str) -> str:
 def proxies(topology: Topology, nodes: Mapping[str, Site]) -> dict[str, Site]:
     """Return the site of each Toxiproxy, by its service. Each site has one, for the links that its nodes dial.
 
-    So a byte crosses the network between two sites once, and a ping from beside a Toxiproxy as replication does.
+    So a byte crosses the network between two sites once, and a ping from beside a Toxiproxy as replication does. Two
+    machines that dial each other share one, beside one of them: either connection may carry what both write.
     """
-    found = dict.fromkeys([nodes[topology.links[0].dialler], *nodes.values()])
+    first = nodes[topology.links[0].dialler]
+    found = [first] if topology.links[0].joins_guests else dict.fromkeys([first, *nodes.values()])
     return {f"{PROXY}{number if number > 1 else ''}": site for number, site in enumerate(found, 1)}
 
 
@@ -145,11 +148,9 @@ def of_services(
 ) -> dict[str, Site]:
     """Return the site of each service of a Compose file, and of the further Toxiproxies.
 
-    A service whose network a node uses is on that node's site; others are on the source's.
+    What a node depends on, such as its disk or its sidecar, is on that node's site; others are on the source's.
     """
-    beside = {
-        str(services[node].get("network_mode", "")).removeprefix("service:"): here for node, here in nodes.items()
-    }
+    beside = {each: here for node, here in nodes.items() for each in services[node].get("depends_on", ())}
     source = nodes[topology.source.name]
     return {each: nodes.get(each) or beside.get(each, source) for each in services} | proxies(topology, nodes)
 

@@ -51,7 +51,7 @@ def overlay(project: str, topology: Topology, nodes: Mapping[str, Site]) -> str:
     document, proxies = _document(topology), site.proxies(topology, nodes)
     by_overlay = any(each.is_on_overlay for each in nodes.values())
     beside = {here: name for name, here in proxies.items()}
-    added = {name: _node(topology, name, here, beside[here]) for name, here in nodes.items()}
+    added = {name: _node(topology, name, here, beside.get(here, PROXY)) for name, here in nodes.items()}
     configs: dict[str, Any] = {}
     if topology.replication == GALERA:
         configs[APART] = {"file": str(catalogue.COMPOSE / "engines" / APART)}

@@ -8,22 +8,27 @@ from docker.errors import ImageNotFound
 
 from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab.lab_request import LabRequest
-from replication_lab.model.lab.site import GALERA
+from replication_lab.model.lab.site import DRBD, GALERA
 from replication_lab.model.lab.spread_load import LOAD
 from replication_lab.world import lock
 from replication_lab.world.docker import engine, images, machine, servers, sites
 from replication_lab.world.docker.bake_file import RECIPE
 from replication_lab.world.docker.client import EngineClient
 
+# What nodes of a kind have beside them, or run in.
+BESIDE = {GALERA: ["sidecar"], DRBD: ["vm", "spindle"]}
+
 
 def bring_all(asked: LabRequest) -> None:
     """Bring to other sites the images of a lab's nodes, of its own services, and of the clients that measure there."""
-    nodes = [servers.image_of(text) for text in servers.of_nodes(asked.topology, asked.engine).values()]
-    own = ["toxiproxy", machine.READER_NAME, *(["load"] if asked.load else [])]
-    own += ["sidecar"] if asked.topology.replication == GALERA else []
+    kind = asked.topology.replication
+    # The server of a virtual machine is in the machine's own image.
+    nodes = servers.of_nodes(asked.topology, asked.engine).values() if kind != DRBD else ()
+    own = ["toxiproxy", machine.READER_NAME, *(["load"] if asked.load else []), *BESIDE.get(kind, ())]
+    names = list(dict.fromkeys([*map(servers.image_of, nodes), *(images.PREFIX + each for each in own)]))
     for endpoint in sorted({site.endpoint for site in asked.sites.values()} - {""}):
         images.ensure([machine.READER_NAME])
-        bring(endpoint, list(dict.fromkeys([*nodes, *(images.PREFIX + each for each in own)])))
+        bring(endpoint, names)
     # Also those by which the machine there is read.
     for endpoint in sorted({*(asked.spread.endpoints if asked.spread else ())} - {""}):
         images.ensure([machine.READER_NAME])

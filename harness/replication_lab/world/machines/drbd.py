@@ -189,8 +189,8 @@ class Peer:
 
     def states(self) -> Conversation:
         """Return a command in the machine whose answers are /proc/drbd. No program is started for an answer."""
-        command = ("guest", "resource", "states")
-        return Conversation(self.machine.name, "exec", "-i", str(self.machine.container.id), *command)
+        words = ("exec", "-i", str(self.machine.container.id), "guest", "resource", "states")
+        return Conversation(self.machine.name, *words, site=self.machine.site)
 
     def settings(self) -> dict[str, str]:
         """Return the resource's options that are in force, defaults included: {option: value}."""

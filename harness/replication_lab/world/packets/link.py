@@ -67,7 +67,7 @@ class RunningLink:
     def greets(self, seconds: float) -> bool:
         """Return whether the far end's first bytes arrive across the link within these seconds."""
         place, address = self._way
-        return place.call(greets, address, seconds)
+        return place.call(greets, address, seconds, self.model.echoes)
 
     def passes(self, size: int, seconds: float, *, is_question: bool) -> bool:
         """Return whether so many bytes cross the link to its far end, or from there, within these seconds.
@@ -91,7 +91,7 @@ class RunningLink:
     def _clients_are_beside(self) -> bool:
         # Nothing is started in a project that the lab did not write.
         # In a lab on several sites the way from here to a proxy is not part of its links.
-        return self.touches_nodes and (beside_nodes.from_container() or len(sites.proxies(self.proxy.project)) > 1)
+        return self.touches_nodes and (beside_nodes.from_container() or bool(sites.others(self.proxy.project)))
 
     @property
     def crosses_sites(self) -> bool:

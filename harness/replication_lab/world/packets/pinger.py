@@ -15,7 +15,7 @@ from replication_lab.model.core.errors import LabError
 from replication_lab.model.lab import mysql_errors
 from replication_lab.world import clock
 
-ANSWER = b"."
+PING, ANSWER = b"ping\n", b"."
 ZERO = bytes(1 << 16)
 CONNECT_SECONDS = 5
 # Bytes; more than a statement adds to the data in it.
@@ -106,7 +106,7 @@ class EchoConnection:
 
     def ping(self) -> None:
         """Wait for one answer; OSError if none comes."""
-        self._ask("ping")
+        self._socket.sendall(PING)
         self._read_answer()
 
     def long_answer(self, size: int) -> None:
@@ -166,9 +166,11 @@ class Echo:
         return connection
 
 
-def greets(address: tuple[str, int], seconds: float) -> bool:
-    """Return whether what is behind an address sends anything within these seconds, unasked, as a server does."""
+def greets(address: tuple[str, int], seconds: float, is_echo: bool) -> bool:
+    """Return whether anything comes from an address within these seconds: unasked, as of a server, or of an echo."""
     with suppress(OSError), socket.create_connection(address, timeout=seconds) as connection:
+        if is_echo:
+            connection.sendall(PING)
         return bool(connection.recv(1))
     return False
 
