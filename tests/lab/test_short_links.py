@@ -86,7 +86,8 @@ def test_packets_that_the_host_drops_for_a_moment_are_missed(judged, seconds):
     judgement, doubts = judged(dropped)
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert "nothing crossed it for " in doubts or "no round trip completed" in doubts, doubts
+    # After three seconds the pings' connection is lost; a load that was interrupted for one does not count.
+    assert "no round trip completed" in doubts if seconds == 3 else judgement.rounds == 0, (doubts, judgement)
 
 
 def test_a_latency_that_is_missing_for_two_seconds_is_felt_by_the_load(judged):
