@@ -63,7 +63,8 @@ def test_a_cluster_of_three_sites_comes_up_and_is_proved(there, swarm, name):
     [lab] = json.loads(status.stdout)
     assert [node["site"] for node in lab["nodes"]] == ["", *(engine.host for engine in swarm[1:])]
     assert all("Synced, Primary, sees node1 node2 node3" in node["replication"] for node in lab["nodes"]), lab["nodes"]
-    assert all(link["round_trip_ms"] >= 85 for link in lab["links"])
+    # Calibrated to within 5 % of 85 ms.
+    assert all(link["round_trip_ms"] >= 80.75 for link in lab["links"]), lab["links"]
     assert down.returncode == 0, down.stderr
 
 

@@ -27,7 +27,7 @@ from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import planned, with_results
 from replication_lab.runner.rounds import Run
-from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, signals
+from replication_lab.world import at_once, catalogue, clock, installing, journal, lab_files, lock, signals
 from replication_lab.world.docker import compose_version, machine, own_engine, sites
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import EngineClient
@@ -82,6 +82,8 @@ def no_world(tmp_path_factory):
         patch.setattr(time, "sleep", forbidden("sleep"))
         # A command that builds an image holds the machine's own locks for minutes.
         patch.setattr(lock, "FOLDER", tmp_path_factory.getbasetemp() / "locks")
+        # A lab of this checkout that is up on several engines is none of a test's.
+        patch.setattr(lab_files, "FOLDER", tmp_path_factory.getbasetemp() / "labs")
         patch.setattr(own_engine, "run_as_root", forbidden("root's power"))
         patch.setattr(own_engine, "elsewhere", lambda: "")
         patch.setattr(compose_version, "COMMAND", ("no-docker-here",))
