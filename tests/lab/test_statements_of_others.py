@@ -74,9 +74,10 @@ def test_what_the_binary_log_does_not_have_is_told_and_a_flush_hides_nothing(pai
 
 def test_a_plugin_that_is_installed_and_removed_is_told(pair):
     """It can change how accounts log in, and what a commit waits for."""
-    if pair.node("replica").dialect.family == "mariadb":
-        found = seen_of(pair, "replica", "INSTALL PLUGIN ed25519 SONAME 'auth_ed25519'", "UNINSTALL PLUGIN ed25519")
-        assert "replica counted 1 install plugin" in found and "replica counted 1 uninstall plugin" in found
+    if pair.node("replica").dialect.family != "mariadb":
+        pytest.skip("the plugin is one of MariaDB's")
+    found = seen_of(pair, "replica", "INSTALL PLUGIN ed25519 SONAME 'auth_ed25519'", "UNINSTALL PLUGIN ed25519")
+    assert "replica counted 1 install plugin" in found and "replica counted 1 uninstall plugin" in found
 
 
 @pytest.mark.long

@@ -97,7 +97,7 @@ def test_an_interruption_of_a_second_is_told_whoever_caused_it(load_of):
     fault = load_of(*[20.4] * 500, 1_120.0, *[20.4] * 500)
 
     assert (fault.seen, fault.slow) == (False, True)
-    assert fault.why == "requested 20 ms on source-replica, but nothing crossed it for 1.12 s of the load"
+    assert fault.why == "requested 20 ms on source-replica, but a round trip during the load took 1.12 s"
     assert load_of(*[20.4] * 500, 640.0).seen
 
 

@@ -20,8 +20,8 @@ from replication_lab.world.packets.link import RunningLink
 SHARE = 0.10
 # It may be shorter for this share of the load, and for this long without interruption: a single one proves nothing.
 SHORT_SHARE, SHORT_SECONDS = 0.05, 1.0
-# A single one may take so much longer than requested. In all kept loads it was 0.15 s, and 0.64 s on a busy machine. A
-# link that somebody interrupts for a second, by whatever means, delays the one that is under way for as long.
+# A single round trip may take so much longer than requested: it was 0.15 s at most in the kept loads, and 0.64 s on a
+# busy machine. Whoever interrupts a link for a second delays the one that is under way for as long.
 LONGER_SECONDS = 0.9
 
 
@@ -105,7 +105,7 @@ class ToxicOnLink:
             return f"the median round trip during the load was {three_digits(typical)} ms"
         # TCP sends what was lost again, each time later.
         if longest_s > self.asked.round_trip_ms / 1000 + LONGER_SECONDS and not self.asked.of_packets:
-            return f"nothing crossed it for {three_digits(longest_s)} s of the load"
+            return f"a round trip during the load took {three_digits(longest_s)} s"
         return ""
 
 

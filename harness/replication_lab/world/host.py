@@ -47,7 +47,7 @@ class MachineFiles:
 
 
 def _whole(path: Path | str) -> bytes:
-    """Return the bytes of a file: in each second of a load hundreds are read, and Path takes three times as long."""
+    """Return the bytes of a file: in each second of a load hundreds are read, and Path takes twice as long."""
     number, found = os.open(path, os.O_RDONLY), b""
     try:
         while part := os.read(number, READ_BYTES):
