@@ -1,6 +1,7 @@
 """The start of a cluster's node: the source of its data, the node that it joins, and reasons to refuse."""
 
 import os
+import re
 import subprocess
 from datetime import datetime
 
@@ -18,6 +19,7 @@ from tests.lab.processes import check_no_password, processes_watched
 # What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.
 pytestmark = pytest.mark.long
 
+APART = catalogue.COMPOSE / "engines" / "galera-start-apart"
 NODES = ("node1", "node2", "node3")
 TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)"
 
@@ -114,6 +116,20 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
     assert "wsrep_sst_rsync --role 'joiner'" in since_restart(whole, "node3")
     check_no_password(whole, seen, b"wsrep_sst_rsync")
     assert 1 == len(rows(whole))
+
+
+def test_a_node_that_is_asked_where_it_is_just_as_it_joins_gets_its_data(whole):
+    """So do nodes of other sites while none serves; the last of these questions arrive when the node already joins."""
+    asked_at = re.search(r"^TELLS_AT=(\d+)$", APART.read_text(), re.MULTILINE)
+    asks = f"while :; do read -r -t 1 </dev/tcp/node2/{asked_at[1]} || sleep 0.01; done"
+    whole.node("node2").kill()
+    at_data_of(whole, "node2", f"find {DATA} -mindepth 1 -delete")
+    whole.node("node3").container.exec_run(["timeout", "300", "bash", "-c", asks], detach=True)
+    whole.node("node2").start_again()
+    wait_until(whole.node("node2").is_healthy, "node2 healthy")
+    whole.node("node3").run("pkill", "--full", "^timeout 300 bash")
+
+    assert "mariabackup SST completed on joiner" in since_restart(whole, "node2")
 
 
 def test_a_node_with_others_data_is_refused(whole, make_whole):
