@@ -119,15 +119,17 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
 
 
 def test_a_node_that_is_asked_where_it_is_just_as_it_joins_gets_its_data(whole):
-    """So do nodes of other sites while none serves; the last of these questions arrive when the node already joins."""
+    """Nodes of other sites ask while none serves. The last of these questions arrive when the node already joins."""
     asked_at = re.search(r"^TELLS_AT=(\d+)$", APART.read_text(), re.MULTILINE)
     asks = f"while :; do read -r -t 1 </dev/tcp/node2/{asked_at[1]} || sleep 0.01; done"
     whole.node("node2").kill()
     at_data_of(whole, "node2", f"find {DATA} -mindepth 1 -delete")
     whole.node("node3").container.exec_run(["timeout", "300", "bash", "-c", asks], detach=True)
-    whole.node("node2").start_again()
-    wait_until(whole.node("node2").is_healthy, "node2 healthy")
-    whole.node("node3").run("pkill", "--full", "^timeout 300 bash")
+    try:
+        whole.node("node2").start_again()
+        wait_until(whole.node("node2").is_healthy, "node2 healthy")
+    finally:
+        whole.node("node3").run("pkill", "--full", "^timeout 300 bash")
 
     assert "mariabackup SST completed on joiner" in since_restart(whole, "node2")
 

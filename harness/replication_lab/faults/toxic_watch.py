@@ -21,7 +21,7 @@ SHARE = 0.10
 # It may be shorter for this share of the load, and for this long without interruption: a single one proves nothing.
 SHORT_SHARE, SHORT_SECONDS = 0.05, 1.0
 # A single round trip may take so much longer than requested: it was 0.15 s at most in the kept loads, and 0.64 s on a
-# busy machine. Whoever interrupts a link for a second delays the one that is under way for as long.
+# busy machine. An interruption of a second makes the one that is under way so much longer.
 LONGER_SECONDS = 0.9
 
 
