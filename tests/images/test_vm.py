@@ -2,6 +2,7 @@
 
 import functools
 import re
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -128,6 +129,22 @@ def test_a_guest_that_falls_silent_is_described(yard):
     with pytest.raises(LabError) as told:
         machine.attempt("true")
     assert "its agent does not answer" in told.value.found
+
+
+def test_a_guest_looks_for_packets_also_when_none_was_announced(yard):
+    """A tap device announces one before it can be read; without another signal it would lie there until the next."""
+    machine = yard.machine("uml", server=False)
+    machine.wait_until_answers()
+
+    def look(command):
+        found = machine.container.exec_run(["sh", "-c", command])
+        assert found.exit_code == 0, found.output
+        return found.output.decode()
+
+    # As at its end: nobody asks a guest that does not answer for a description, which would signal it as well.
+    look("touch /tmp/told-to-end && ip link set tap0 down && kill -STOP $(cat /tmp/guest.pid)")
+    pending = 'sed -n "s/^ShdPnd:[[:space:]]*//p" /proc/$(cat /tmp/guest.pid)/status'
+    until(lambda: int(look(pending), 16) & 1 << signal.SIGIO - 1, "a signal to the guest's kernel without a packet")
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

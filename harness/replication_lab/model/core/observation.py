@@ -52,21 +52,30 @@ class Observation(msgspec.Struct, frozen=True):
         return cls(obligation, begin, end, round(gap_s, 3), told)
 
     def proof(self, span: tuple[float, float]) -> Proof:
-        """Return the proof of the obligation for a span of seconds."""
-        wrong = "; ".join(self.doubts(span)).removeprefix(f"{self.obligation}: ")
-        return Proof(self.obligation, wrong or f"so from {span[0]:.1f} to {span[1]:.1f} s", ok=not wrong)
+        """Return the proof of the obligation for a span of seconds.
+
+        A slow moment of the machine also delays a witness: with no moment at which it was not so, only the time without
+        an observation is missing.
+        """
+        missing, contrary = self._missing(*span), self._contrary()
+        found = contrary or missing or f"so from {span[0]:.1f} to {span[1]:.1f} s"
+        return Proof(self.obligation, found, ok=not (contrary or missing), slow=bool(missing) and not contrary)
 
     def doubts(self, span: tuple[float, float]) -> list[str]:
         """Return why this does not prove the obligation for a span of seconds; empty if it does."""
-        began, ended = span
+        if contrary := self._contrary():
+            return [f"{self.obligation}: {contrary}"]
+        missing = self._missing(*span)
+        return [f"not verified: {self.obligation}: {missing}"] if missing else []
+
+    def _missing(self, began: float, ended: float) -> str:
         if self.begin > began + EDGE_SECONDS or self.end < ended - EDGE_SECONDS:
-            seen = f"observed from {self.begin:.1f} to {self.end:.1f} s, not from {began:.1f} to {ended:.1f} s"
-            return [f"not verified: {self.obligation}: {seen}"]
-        if self.gap_s > GAP_SECONDS:
-            return [f"not verified: {self.obligation}: {self.gap_s:.1f} s without an observation"]
+            return f"observed from {self.begin:.1f} to {self.end:.1f} s, not from {began:.1f} to {ended:.1f} s"
+        return f"{self.gap_s:.1f} s without an observation" if self.gap_s > GAP_SECONDS else ""
+
+    def _contrary(self) -> str:
         more = f"; and {len(self.contrary) - TOLD} times more" if len(self.contrary) > TOLD else ""
-        told = "; ".join(map(str, self.contrary[:TOLD])) + more
-        return [f"{self.obligation}: {told}"] if self.contrary else []
+        return "; ".join(map(str, self.contrary[:TOLD])) + more
 
 
 def unproved(obligations: list[str], given: list[Observation], span: tuple[float, float]) -> list[str]:
