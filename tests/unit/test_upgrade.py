@@ -124,7 +124,10 @@ def test_a_server_that_was_silently_not_exchanged_is_no_upgrade(monkeypatch, ref
     versions = {"mariadb": "11.8.9-MariaDB", "mariadb-10.11": "10.11.5-MariaDB"}
     monkeypatch.setattr(upgrade.servers, "image_of", lambda text: text)
     monkeypatch.setattr(upgrade.servers, "version_of", lambda image: parse_version(versions[image]))
+    built = []
+    monkeypatch.setattr(upgrade.images, "ensure", built.extend)
     fault = upgrade.Upgrade(Runs(), ["replica"], "mariadb")
     fault.refusals = refusals
 
+    assert built == ["mariadb"], "its image was built before the node's server was stopped"
     assert [proof.ok for proof in fault.verify()] == [ok]

@@ -13,7 +13,7 @@ from replication_lab.model.drill.fault import Need, Setting
 from replication_lab.model.lab.server_version import parse_version
 from replication_lab.replication.fence import FENCES, ROLE
 from replication_lab.world import clock, requests_made
-from replication_lab.world.docker import servers
+from replication_lab.world.docker import images, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.project import exchange
@@ -66,6 +66,7 @@ class Upgrade(OnNodes):
                 "a fault of its nodes or links, such as restart",
                 "./lab drill",
             )
+        images.ensure(servers.own_images([to]))
         self._to = to
         # Why a server of that engine did not start on a node's data, in its own words; empty if it did.
         self.refusals: dict[str, str] = {}
